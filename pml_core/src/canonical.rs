@@ -7,19 +7,22 @@ use swc_ecma_ast::{
 };
 use swc_ecma_parser::{
     Parser, Syntax, TsSyntax,
-    error::{Error as ParseError, SyntaxError},
     lexer::Lexer,
     unstable::{Capturing, Token, TokenAndSpan},
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
-use crate::error::{Error, Result};
-
-pub const MAX_CODE: usize = 1 << 20;
+use crate::{
+    compile::{offset, on_own_stack, parse},
+    error::Result,
+};
 
 /// BLAKE3, in hex, of the code's canonical form.
 pub fn code_hash(code: &str) -> Result<String> {
-    Ok(hash(&canonical(code)?))
+    on_own_stack(|| {
+        parse(code)?;
+        Ok(hash(&canonical(code)))
+    })
 }
 
 /// BLAKE3 of any text, in hex.
@@ -27,11 +30,13 @@ pub fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// The code's tokens, one a line, with the semicolons that the parser reads where none is written.
-fn canonical(code: &str) -> Result<String> {
-    let (module, tokens) = parse(code)?;
+/// The tokens of valid code, one a line, with the semicolons that the parser reads where none is written.
+fn canonical(code: &str) -> String {
+    let (module, tokens) = tokens(code);
     let mut ends = StatementEnds { code, missing: Vec::new() };
-    module.visit_with(&mut ends);
+    if let Some(module) = module {
+        module.visit_with(&mut ends);
+    }
     ends.missing.sort_unstable();
     ends.missing.dedup();
 
@@ -46,7 +51,16 @@ fn canonical(code: &str) -> Result<String> {
         }
     }
     canonical.extend(missing.map(|_| ";\n"));
-    Ok(canonical)
+    canonical
+}
+
+fn tokens(code: &str) -> (Option<Module>, Vec<TokenAndSpan>) {
+    let input = StringInput::new(code, BytePos(1), BytePos(1 + code.len() as u32));
+    let syntax = Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() });
+    let lexer = Lexer::new(syntax, EsVersion::latest(), input, None);
+    let mut parser = Parser::new_from(Capturing::new(lexer));
+    let module = parser.parse_module().ok();
+    (module, parser.input_mut().iter_mut().take())
 }
 
 fn push_token(canonical: &mut String, token: &TokenAndSpan, text: &str) {
@@ -144,7 +158,74 @@ fn text(code: &str, span: Span) -> &str {
     code.get(offset(span.lo)..offset(span.hi)).unwrap_or("")
 }
 
-/// Positions start at 1: 0 is the parser's mark for "nowhere".
-fn offset(position: BytePos) -> usize {
-    position.0.saturating_sub(1) as usize
+#[cfg(test)]
+mod tests {
+    use super::code_hash;
+    use proptest::prelude::*;
+
+    fn same(a: &str, b: &str) {
+        assert_eq!(code_hash(a).unwrap(), code_hash(b).unwrap(), "{a:?} {b:?}");
+    }
+
+    fn differ(a: &str, b: &str) {
+        assert_ne!(code_hash(a).unwrap(), code_hash(b).unwrap(), "{a:?} {b:?}");
+    }
+
+    #[test]
+    fn white_space_comments_and_formatting_dont_count() {
+        same("return a+b", "return a  +\n\tb;");
+        same("return 1 // one", "/* two */ return 1");
+        same("const x = 'a'\nreturn x", "const x = \"a\"; return x;");
+        same("f(a, b)", "f(\n  a,\n  b,\n);");
+        same("return [1, 2]", "return [\n1,\n2,\n]");
+        same("for (const x of y) { f(x) }", "for (const x of y) {\n  f(x);\n}\n");
+        same("for (let i = 0; i < 3; i++) f(i)", "for (let i = 0; i < 3; i++) f(i);");
+        same("class A { x = 1\ny = 2 }", "class A { x = 1; y = 2; }");
+        same("\u{feff}return 1\r\n", "return 1");
+        same("const x: number = 1", "const x : number = 1 ;");
+    }
+
+    #[test]
+    fn what_is_inside_strings_templates_and_regexes_counts() {
+        differ("return \"a  b\"", "return \"a b\"");
+        differ("return 'https://a.example/x'", "return 'https://a.example/y'");
+        differ("return 'http://a//b'", "return 'http://a'");
+        differ("return `a  ${x} b`", "return `a ${x} b`");
+        same("return `a ${ x } b`", "return `a ${x} b`");
+        differ("return /a  b/.test(x)", "return /a b/.test(x)");
+        differ("return '1'", "return 1");
+        differ("return `1`", "return '1'");
+    }
+
+    #[test]
+    fn line_ends_that_change_the_meaning_count() {
+        differ("return\n1", "return 1");
+        differ("x\n++\ny", "x++\ny");
+        differ("return [,]", "return []");
+        differ("return [1,,]", "return [1,]");
+        same("a\n(b)", "a(b)");
+    }
+
+    #[test]
+    fn what_is_not_code_is_refused_with_its_place() {
+        let error = code_hash("const a = 1\nconst = 2").unwrap_err();
+        assert!(error.to_string().starts_with("Invalid code at line 2, column "), "{error}");
+        assert!(code_hash(&"(".repeat(100_000)).is_err());
+        assert!(code_hash("import fs from 'fs'").is_err());
+        code_hash("").unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_judged_without_panic(text in ".{0,200}") {
+            let _ = code_hash(&text);
+        }
+
+        #[test]
+        fn spacing_between_tokens_never_counts(gaps in prop::collection::vec("[ \t]{1,3}", 9)) {
+            let tokens = ["const", "x", "=", "await", "mcp.fs.read(", "{ path:", "args.path", "}", ")"];
+            let code: String = tokens.iter().zip(&gaps).flat_map(|(token, gap)| [*token, gap.as_str()]).collect();
+            prop_assert_eq!(code_hash(&code).unwrap(), code_hash(&tokens.join(" ")).unwrap());
+        }
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::compile::CompileError;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -21,12 +23,8 @@ pub enum Error {
     InvalidVersion { value: String },
     #[error("Invalid version tag: \"{}\"", Excerpt(value))]
     InvalidTag { value: String, detail: String },
-    #[error("Invalid code at line {line}, column {column}: {message}")]
-    InvalidCode { line: usize, column: usize, message: String },
-    #[error("Code too large: {bytes} bytes, the limit is {limit}")]
-    CodeTooLarge { bytes: usize, limit: usize },
-    #[error("Code nested too deeply: the limit is {limit} levels")]
-    CodeTooDeep { limit: usize },
+    #[error("Invalid code at {0}")]
+    InvalidCode(#[from] CompileError),
 }
 
 impl Error {
@@ -42,7 +40,7 @@ impl Error {
     }
 
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
             Error::InvalidName { .. } => {
                 "A name is 1 to 128 characters of A-Z a-z 0-9 _ - and :, for example \"fs:read_json\"."
@@ -57,12 +55,9 @@ impl Error {
                 "Use @latest, @v1, @v1.2, @v1.2.0, @2025-12-22 or @2025-12-22T14:30:00Z."
             }
             Error::InvalidTag { .. } => "A tag is a semantic version, for example \"v1.2.0\" or \"v2.0.0-rc.1\".",
-            Error::InvalidCode { .. } => {
-                "Code is the body of an async function in TypeScript or JavaScript, with args, mcp and capabilities in scope."
-            }
-            Error::CodeTooLarge { .. } | Error::CodeTooDeep { .. } => {
-                "Split it into several capabilities that call each other."
-            }
+            Error::InvalidCode(error) => error.hint.as_deref().unwrap_or(
+                "Code is the body of an async function in TypeScript or JavaScript, with args, mcp and capabilities in scope.",
+            ),
         }
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod canonical;
+pub mod compile;
 pub mod diff;
 pub mod error;
 pub mod fqdn;

@@ -1,0 +1,93 @@
+//! What the compiler says when it refuses code: where, what, and what to do instead.
+
+use std::fmt;
+
+/// Why code was refused; callers map each to their own error code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It isn't TypeScript or JavaScript.
+    Syntax,
+    /// It is valid, but can't run in the sandbox (imports, decorators, …).
+    Unsupported,
+    /// It is larger or nested deeper than the compiler takes.
+    TooComplex,
+    /// The caller's interrupt check asked to stop.
+    Interrupted,
+}
+
+/// A refusal, with the place in the source (both counted from 1, columns in characters).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct CompileError {
+    pub kind: ErrorKind,
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl CompileError {
+    pub(crate) fn at(
+        code: &str,
+        offset: usize,
+        kind: ErrorKind,
+        message: impl Into<String>,
+        hint: Option<&str>,
+    ) -> Self {
+        let (line, column) = line_and_column(code, offset);
+        Self { kind, line, column, message: message.into(), hint: hint.map(str::to_owned) }
+    }
+}
+
+/// The line and column of a byte offset; JavaScript ends lines at LF, CR, CRLF, U+2028 and U+2029.
+pub fn line_and_column(code: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(code.len());
+    while !code.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &code[..offset];
+    let line = 1 + count_line_ends(before);
+    let start = before
+        .rfind(['\n', '\r', '\u{2028}', '\u{2029}'])
+        .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    (line, 1 + before[start..].trim_start_matches('\u{feff}').chars().count())
+}
+
+/// How many lines end in this text; CRLF counts once.
+pub(crate) fn count_line_ends(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut count = 0;
+    for (i, &byte) in bytes.iter().enumerate() {
+        count += match byte {
+            b'\n' => 1,
+            b'\r' if bytes.get(i + 1) != Some(&b'\n') => 1,
+            0xE2 if matches!(bytes.get(i..i + 3), Some([_, 0x80, 0xA8 | 0xA9])) => 1,
+            _ => 0,
+        };
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters_and_every_kind_of_line_end() {
+        assert_eq!(line_and_column("ab", 1), (1, 2));
+        assert_eq!(line_and_column("é=1\nx", 2), (1, 2));
+        assert_eq!(line_and_column("a\r\nb\rc\u{2028}d", 9), (4, 1));
+        assert_eq!(line_and_column("\u{feff}a", 3), (1, 1));
+    }
+
+    #[test]
+    fn an_offset_inside_a_character_or_past_the_end_is_still_a_place() {
+        assert_eq!(line_and_column("é", 1), (1, 1));
+        assert_eq!(line_and_column("a", 99), (1, 2));
+    }
+}

@@ -1,0 +1,309 @@
+//! The one parse: text to syntax tree, with the refusals that need no analysis (size, depth, modules, reserved names).
+
+use swc_common::{BytePos, Span, Spanned};
+use swc_ecma_ast::{
+    ArrowExpr, CallExpr, Callee, EsVersion, Expr, Function, Ident, ImportDecl, MetaPropExpr, MetaPropKind,
+    Module, ModuleDecl, ModuleItem, ReturnStmt, StaticBlock, Stmt, WithStmt,
+};
+use swc_ecma_parser::error::{Error, SyntaxError};
+use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
+use swc_ecma_visit::{Visit, VisitWith};
+
+use super::depth::check_depth;
+use super::error::{CompileError, ErrorKind};
+
+/// Longer code is refused at once. At this size the worst input found takes well below a second to compile.
+pub const MAX_CODE_BYTES: usize = 256 * 1024;
+
+const NO_MODULES: &str =
+    "call tools through `mcp.server.tool(…)` and other capabilities through `capabilities.name(…)`";
+
+/// Parsed code. Every statement is one: module declarations other than `import type` were refused.
+pub(crate) struct Parsed<'a> {
+    pub(crate) code: &'a str,
+    pub(crate) items: Vec<ModuleItem>,
+}
+
+/// The byte offset of a position in the code.
+pub(crate) fn offset(position: BytePos) -> usize {
+    (position.0 as usize).saturating_sub(1)
+}
+
+pub(crate) fn range(span: Span) -> std::ops::Range<usize> {
+    offset(span.lo)..offset(span.hi)
+}
+
+impl<'a> Parsed<'a> {
+    pub(crate) fn text(&self, span: Span) -> &'a str {
+        self.code.get(range(span)).unwrap_or_default()
+    }
+
+    pub(crate) fn statements(&self) -> impl Iterator<Item = &Stmt> {
+        self.items.iter().filter_map(|item| match item {
+            ModuleItem::Stmt(statement) => Some(statement),
+            _ => None,
+        })
+    }
+}
+
+/// Refuses text that is too large, then checks its depth, then parses it as the body of an async function in strict mode.
+pub(crate) fn parse(code: &str) -> Result<Parsed<'_>, CompileError> {
+    if code.len() > MAX_CODE_BYTES {
+        return Err(CompileError {
+            kind: ErrorKind::TooComplex,
+            line: 1,
+            column: 1,
+            message: format!("the code has {} bytes, more than the {MAX_CODE_BYTES} allowed", code.len()),
+            hint: Some("split it into several capabilities, and pass data as arguments".to_owned()),
+        });
+    }
+    check_depth(code)?;
+    let module = parse_module(code)?;
+    let parsed = Parsed { code, items: module.body };
+    refuse_unsupported(&parsed)?;
+    Ok(parsed)
+}
+
+fn parse_module(code: &str) -> Result<Module, CompileError> {
+    if code.trim_start_matches('\u{feff}').starts_with("#!") {
+        let hint = Some("remove the first line");
+        return Err(CompileError::at(
+            code,
+            0,
+            ErrorKind::Unsupported,
+            "a `#!` line isn't allowed in a capability",
+            hint,
+        ));
+    }
+    let end = BytePos(1 + code.len() as u32);
+    let syntax = Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() });
+    let lexer = Lexer::new(syntax, EsVersion::latest(), StringInput::new(code, BytePos(1), end), None);
+    let mut parser = Parser::new_from(lexer);
+    let module = parser.parse_module();
+    // The code is a function's body, so a `return` outside of functions is fine; in static blocks it's checked later.
+    let recovered =
+        parser.take_errors().into_iter().find(|error| !matches!(error.kind(), SyntaxError::ReturnNotAllowed));
+    match (module, recovered) {
+        (Ok(module), None) => Ok(module),
+        (Ok(_), Some(error)) | (Err(error), None) => Err(syntax_error(code, &error)),
+        (Err(fatal), Some(first)) => {
+            let earliest = if first.span().lo < fatal.span().lo { first } else { fatal };
+            Err(syntax_error(code, &earliest))
+        }
+    }
+}
+
+fn syntax_error(code: &str, error: &Error) -> CompileError {
+    let message = error.kind().msg();
+    let message = match error.kind() {
+        SyntaxError::TS1109 | SyntaxError::Eof => format!("expected an expression ({message})"),
+        _ => lower_first(&message),
+    };
+    let hint = match error.kind() {
+        SyntaxError::ImportExportInScript | SyntaxError::NonTopLevelImportExport => Some(NO_MODULES),
+        _ => None,
+    };
+    CompileError::at(code, offset(error.span().lo), ErrorKind::Syntax, message, hint)
+}
+
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    match chars.next() {
+        // `TS1005`-like codes and names keep their capitals.
+        Some(first) if !chars.as_str().starts_with(char::is_uppercase) => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => message.to_owned(),
+    }
+}
+
+fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
+    let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
+    for item in &parsed.items {
+        match item {
+            ModuleItem::ModuleDecl(ModuleDecl::Import(ImportDecl { type_only: true, .. })) => {}
+            ModuleItem::ModuleDecl(ModuleDecl::Import(import)) => {
+                visitor.refuse(import.span, "`import` isn't available in a capability", NO_MODULES);
+            }
+            ModuleItem::ModuleDecl(other) => {
+                let hint = "end the code with `return` to hand back a value";
+                visitor.refuse(
+                    other.span(),
+                    "`export` and `import =` aren't available in a capability",
+                    hint,
+                );
+            }
+            ModuleItem::Stmt(statement) => statement.visit_with(&mut visitor),
+        }
+    }
+    visitor.first.map_or(Ok(()), Err)
+}
+
+struct Refusals<'a> {
+    code: &'a str,
+    first: Option<CompileError>,
+    in_static_block: bool,
+}
+
+impl Refusals<'_> {
+    fn refuse(&mut self, span: Span, message: &str, hint: &str) {
+        if self.first.is_none() {
+            let at = offset(span.lo);
+            self.first = Some(CompileError::at(self.code, at, ErrorKind::Unsupported, message, Some(hint)));
+        }
+    }
+
+    fn outside_static_block(&mut self, visit: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.in_static_block, false);
+        visit(self);
+        self.in_static_block = outer;
+    }
+}
+
+impl Visit for Refusals<'_> {
+    fn visit_call_expr(&mut self, call: &CallExpr) {
+        match &call.callee {
+            Callee::Import(import) => {
+                self.refuse(import.span, "dynamic `import()` isn't available in a capability", NO_MODULES);
+            }
+            Callee::Expr(callee) if matches!(&**callee, Expr::Ident(name) if name.sym == *"require") => {
+                self.refuse(call.span, "`require` isn't available in a capability", NO_MODULES);
+            }
+            _ => {}
+        }
+        call.visit_children_with(self);
+    }
+
+    fn visit_meta_prop_expr(&mut self, property: &MetaPropExpr) {
+        if property.kind == MetaPropKind::ImportMeta {
+            self.refuse(property.span, "`import.meta` isn't available in a capability", NO_MODULES);
+        }
+    }
+
+    fn visit_ident(&mut self, name: &Ident) {
+        if name.sym == *"__pml" {
+            self.refuse(name.span, "the name `__pml` is reserved", "choose another name");
+        }
+    }
+
+    fn visit_with_stmt(&mut self, statement: &WithStmt) {
+        self.refuse(statement.span, "`with` isn't allowed in strict mode", "name the object in each use");
+    }
+
+    fn visit_static_block(&mut self, block: &StaticBlock) {
+        let outer = std::mem::replace(&mut self.in_static_block, true);
+        block.visit_children_with(self);
+        self.in_static_block = outer;
+    }
+
+    fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
+        if self.in_static_block {
+            self.refuse(statement.span, "`return` isn't allowed in a static block", "move it into a method");
+        }
+        statement.visit_children_with(self);
+    }
+
+    fn visit_function(&mut self, function: &Function) {
+        self.outside_static_block(|visitor| function.visit_children_with(visitor));
+    }
+
+    fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.outside_static_block(|visitor| arrow.visit_children_with(visitor));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::stack::on_own_stack;
+
+    fn refused(code: &str) -> CompileError {
+        on_own_stack(|| parse(code).map(|_| ()).expect_err(code))
+    }
+
+    #[test]
+    fn a_function_body_parses() {
+        for code in [
+            "return await mcp.fs.read({ path: args.path })",
+            "for await (const x of y) { if (x) return x }",
+            "\u{feff}const é: string = 'ü';\r\nreturn é",
+            "import type { A } from 'a'; const b: A = args; return b",
+            "const f = async <T,>(x: T) => x; return f<number>(1)",
+            "",
+        ] {
+            assert!(on_own_stack(|| parse(code).is_ok()), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_syntax_error_has_place_and_expectation() {
+        let error = refused("const a = 1;\nconst b = ;");
+        assert_eq!((error.kind, error.line, error.column), (ErrorKind::Syntax, 2, 11));
+        assert!(error.message.contains("expression"), "{error}");
+        let error = refused("if (a { }");
+        assert!(error.message.contains("expected `)`"), "{error}");
+        let error = refused("let a b = 1");
+        assert!(error.message.contains("expected"), "{error}");
+    }
+
+    #[test]
+    fn modules_are_refused_with_a_hint() {
+        for code in [
+            "import fs from 'fs'",
+            "export const a = 1",
+            "const fs = require('fs')",
+            "await import('fs')",
+            "import fs = require('fs')",
+            "return import.meta.url",
+            "export default 1",
+            "import { type A, b } from 'c'",
+        ] {
+            let error = refused(code);
+            assert_eq!(error.kind, ErrorKind::Unsupported, "{code}: {error}");
+            assert!(error.hint.is_some(), "{code}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_instrumentation_are_reserved() {
+        for code in ["const __pml = 1", "__pml.at('n1', f)()", "function f(__pml) {}", "({ __pml }) => 1"] {
+            assert!(refused(code).message.contains("`__pml` is reserved"), "{code}");
+        }
+    }
+
+    #[test]
+    fn strict_mode_and_static_blocks_keep_their_rules() {
+        assert!(refused("class A { static { return } }").message.contains("static block"));
+        assert!(on_own_stack(|| parse("class A { static { [1].map(x => { return x }) } }").is_ok()));
+        refused("with (a) { b }");
+        refused("const eval = 1");
+    }
+
+    #[test]
+    fn large_code_is_refused_at_once() {
+        let error = refused(&"a;".repeat(5 * 1024 * 1024));
+        assert_eq!(error.kind, ErrorKind::TooComplex);
+        assert!(error.message.contains("10485760 bytes"), "{error}");
+    }
+
+    #[test]
+    fn code_at_the_limit_of_depth_fits_the_stack() {
+        for (open, close) in [
+            ("(", ")"),
+            ("({a:", "})"),
+            ("(function(){", "})"),
+            ("a?(a)=>(", "):c"),
+            ("(class{a=", "})"),
+            ("!", ""),
+            ("a+", ""),
+        ] {
+            for levels in (20..super::super::depth::MAX_DEPTH).rev() {
+                let code = format!("x={}a{}", open.repeat(levels), close.repeat(levels));
+                if check_depth(&code).is_ok() {
+                    assert!(on_own_stack(|| parse(&code).is_ok()), "{open} {levels}");
+                    break;
+                }
+            }
+        }
+    }
+}
