@@ -12,6 +12,7 @@ pub mod name;
 pub mod namespace;
 pub mod nearest;
 pub mod spec;
+pub mod tools;
 pub mod version;
 
 pub use error::{Error, Result};

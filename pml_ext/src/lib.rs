@@ -1,3 +1,20 @@
-//! The Postgres extension `pml`: thin SQL functions over `pml_core`.
+//! The Postgres extension `pml`: thin SQL functions over `pml_core`, and `pml_resolve`, the one hot path.
+
+mod caller;
+mod code;
+mod error;
+mod names;
+mod records;
+mod resolve;
+mod scan;
+mod scope;
+mod settings;
+
+use pgrx::pg_guard;
 
 pgrx::pg_module_magic!();
+
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    settings::define();
+}

@@ -1,0 +1,42 @@
+# PML: `make help` says what there is.
+.DEFAULT_GOAL := help
+.PHONY: help up down psql build install test lint bench clean
+
+export PG_MAJOR ?= 15
+ifdef PG_CONFIG
+export PG_CONFIG
+endif
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: build ## Start a private Postgres with the extension in it, and print how to connect
+	@scripts/tree
+	@scripts/up
+
+down: ## Stop the private Postgres; the data stays
+	@scripts/down
+
+psql: ## Open psql on it (standard input is passed through)
+	@scripts/psql
+
+build: ## Install what is missing and build
+	@scripts/setup
+	@scripts/build
+
+install: build ## Install the extension into the Postgres that PG_CONFIG names
+	@scripts/install
+
+lint: build ## Check formatting, clippy and every PL/pgSQL function
+	@scripts/tree
+	@scripts/lint
+
+test: lint ## Run all tests
+	@scripts/test
+
+bench: build ## Print the benchmarks
+	@scripts/tree
+	@scripts/bench
+
+clean: down ## Stop the private Postgres and remove it, with its data
+	@scripts/clean

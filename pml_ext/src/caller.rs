@@ -1,0 +1,181 @@
+//! Who is asking, and what that one may do and see: the role table of the specification.
+
+use std::{cell::OnceCell, ffi::CStr, ops::ControlFlow};
+
+use pgrx::{FromDatum, pg_sys};
+
+use crate::{
+    error::{Code, Report, Result},
+    scan::{self, Direction, Key},
+    settings,
+};
+
+pub(crate) struct Caller {
+    user: pg_sys::Oid,
+    kind: Kind,
+}
+
+enum Kind {
+    /// Superusers and members of pml_admin.
+    Admin,
+    /// Members of pml_proxy speak for whom they say.
+    Proxy { org: String, project: String, actor: String },
+    Role(Grants),
+}
+
+struct Grants {
+    role: String,
+    /// Given to the role itself.
+    direct: Vec<Scope>,
+    /// Given to roles that it is a member of; looked for only when the direct ones don't suffice.
+    inherited: OnceCell<Vec<Scope>>,
+}
+
+struct Scope {
+    org: String,
+    project: String,
+}
+
+impl Caller {
+    pub(crate) fn current() -> Caller {
+        // SAFETY: reads the session's state.
+        let user = unsafe { pg_sys::GetUserId() };
+        let kind = if is_admin(user) {
+            Kind::Admin
+        } else if has_role(user, c"pml_proxy") {
+            Kind::Proxy { org: settings::org(), project: settings::project(), actor: set_actor() }
+        } else {
+            Kind::Role(Grants::of(user))
+        };
+        Caller { user, kind }
+    }
+
+    /// Whether this still is the one who is asking.
+    pub(crate) fn is_current(&self) -> bool {
+        // SAFETY: reads the session's state.
+        self.user == unsafe { pg_sys::GetUserId() }
+    }
+
+    pub(crate) fn is_admin(&self) -> bool {
+        matches!(self.kind, Kind::Admin)
+    }
+
+    pub(crate) fn actor(&self) -> String {
+        match &self.kind {
+            Kind::Admin => set_actor(),
+            Kind::Proxy { actor, .. } => actor.clone(),
+            Kind::Role(grants) => grants.role.clone(),
+        }
+    }
+
+    /// Whether things in this scope may be changed.
+    pub(crate) fn may_act(&self, org: &str, project: &str) -> bool {
+        match &self.kind {
+            Kind::Admin => true,
+            Kind::Proxy { org: own_org, project: own_project, .. } => own_org == org && own_project == project,
+            Kind::Role(grants) => grants.any(|scope| scope.org == org && scope.project == project),
+        }
+    }
+
+    pub(crate) fn check_may_act(&self, org: &str, project: &str) -> Result<()> {
+        if self.may_act(org, project) {
+            return Ok(());
+        }
+        let actor = self.actor();
+        Err(Report {
+            code: Code::NotPermitted,
+            message: format!("\"{actor}\" may not act in scope {org}.{project}"),
+            detail: None,
+            hint: Some(match self.kind {
+                Kind::Role(_) => {
+                    format!("Set pml.org and pml.project to a scope of yours, or have an admin run: SELECT pml_grant('{actor}', '{org}', '{project}').")
+                }
+                _ => "Set pml.org and pml.project to the scope for which you act.".to_owned(),
+            }),
+        })
+    }
+
+    /// Whether a record of this scope, visibility and creator is seen.
+    pub(crate) fn sees(&self, org: &str, project: &str, visibility: &str, created_by: &str) -> bool {
+        let scope_sees = |own_org: &str, own_project: &str, actor: &str| {
+            own_org == org
+                && (visibility == "org"
+                    || own_project == project
+                        && (visibility == "project" || visibility == "private" && created_by == actor))
+        };
+        match &self.kind {
+            Kind::Admin => true,
+            _ if visibility == "public" => true,
+            Kind::Proxy { org: own_org, project: own_project, actor } => scope_sees(own_org, own_project, actor),
+            Kind::Role(grants) => grants.any(|scope| scope_sees(&scope.org, &scope.project, &grants.role)),
+        }
+    }
+}
+
+impl Grants {
+    fn of(user: pg_sys::Oid) -> Grants {
+        let role = role_name(user);
+        // SAFETY: a NameData holds any role's name with its terminating zero.
+        let mut name: pg_sys::NameData = unsafe { std::mem::zeroed() };
+        for (to, from) in name.data.iter_mut().zip(role.as_bytes()) {
+            *to = *from as _;
+        }
+        let direct = read_grants(&[Key::name(&raw const name)], |_| true);
+        Grants { role, direct, inherited: OnceCell::new() }
+    }
+
+    fn any(&self, fits: impl Fn(&Scope) -> bool) -> bool {
+        self.direct.iter().any(&fits) || self.inherited().iter().any(&fits)
+    }
+
+    fn inherited(&self) -> &[Scope] {
+        self.inherited.get_or_init(|| {
+            // SAFETY: reads the session's state.
+            let user = unsafe { pg_sys::GetUserId() };
+            read_grants(&[], |role| role.to_bytes() != self.role.as_bytes() && has_role(user, role))
+        })
+    }
+}
+
+fn read_grants(keys: &[Key], counts: impl Fn(&CStr) -> bool) -> Vec<Scope> {
+    const ROLE_NAME: usize = 1;
+    const ORG: usize = 2;
+    const PROJECT: usize = 3;
+    let mut scopes = Vec::new();
+    scan::rows(c"scope_grants", c"scope_grants_pkey", keys, Direction::Forward, |row| {
+        // SAFETY: the column is of type name, which a zero ends.
+        let role = row.column(ROLE_NAME).and_then(|name| unsafe { <&CStr>::from_datum(name, false) });
+        if role.is_some_and(&counts) {
+            scopes.push(Scope { org: row.text(ORG), project: row.text(PROJECT) });
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    scopes
+}
+
+fn is_admin(user: pg_sys::Oid) -> bool {
+    // SAFETY: looks the role up in the system cache.
+    unsafe { pg_sys::superuser_arg(user) || has_role(user, c"pml_admin") }
+}
+
+fn has_role(user: pg_sys::Oid, role: &CStr) -> bool {
+    // SAFETY: the name is a C string; a missing role is InvalidOid.
+    unsafe {
+        let role = pg_sys::get_role_oid(role.as_ptr(), true);
+        role != pg_sys::InvalidOid && pg_sys::has_privs_of_role(user, role)
+    }
+}
+
+/// The setting pml.actor, or else who logged in.
+fn set_actor() -> String {
+    // SAFETY: reads the session's state.
+    settings::actor().unwrap_or_else(|| role_name(unsafe { pg_sys::GetSessionUserId() }))
+}
+
+fn role_name(role: pg_sys::Oid) -> String {
+    // SAFETY: with noerr a missing role gives a null pointer, else a C string.
+    unsafe {
+        let name = pg_sys::GetUserNameFromId(role, true);
+        if name.is_null() { String::new() } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
+    }
+}

@@ -1,0 +1,40 @@
+//! `sql/code.sql`: code and versions as pure functions of text.
+
+use pgrx::pg_extern;
+use pml_core::{Error, canonical, diff, tools, version::Tag};
+
+use crate::error::Report;
+
+fn valid<T>(result: Result<T, Error>) -> T {
+    Report::or_raise(result.map_err(Report::from))
+}
+
+#[pg_extern(sql = false)]
+fn pml_code_hash(code: &str) -> String {
+    valid(canonical::code_hash(code))
+}
+
+#[pg_extern(sql = false)]
+fn pml_text_hash(content: &str) -> String {
+    canonical::hash(content)
+}
+
+#[pg_extern(sql = false)]
+fn pml_code_tools(code: &str) -> Vec<String> {
+    valid(tools::tools_used(code))
+}
+
+#[pg_extern(sql = false)]
+fn pml_version_tag(tag: &str) -> String {
+    valid(Tag::parse(tag)).stored()
+}
+
+#[pg_extern(sql = false)]
+fn pml_version_key(tag: &str) -> String {
+    valid(Tag::parse(tag)).sort_key()
+}
+
+#[pg_extern(sql = false)]
+fn pml_diff(old: &str, new: &str, old_label: &str, new_label: &str) -> String {
+    diff::unified(old, new, old_label, new_label)
+}

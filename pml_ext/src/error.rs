@@ -1,0 +1,120 @@
+//! Errors as Postgres reports them: each kind with its own SQLSTATE.
+
+use std::{
+    ffi::{CString, c_char, c_int},
+    ptr,
+};
+
+use pgrx::{PgLogLevel, pg_sys};
+
+#[derive(Clone, Copy)]
+pub(crate) enum Code {
+    NotFound,
+    VersionNotFound,
+    InvalidName,
+    InvalidCode,
+    NotPermitted,
+    /// What Postgres itself says when a table may not be read.
+    InsufficientPrivilege,
+    DeprecatedAlias,
+}
+
+impl Code {
+    fn sqlstate(self) -> &'static [u8; 5] {
+        match self {
+            Code::NotFound => b"PM001",
+            Code::VersionNotFound => b"PM002",
+            Code::InvalidName => b"PM004",
+            Code::InvalidCode => b"PM005",
+            Code::NotPermitted => b"PM006",
+            Code::InsufficientPrivilege => b"42501",
+            Code::DeprecatedAlias => b"01P01",
+        }
+    }
+
+    /// Postgres packs the five characters into six bits each.
+    fn packed(self) -> c_int {
+        self.sqlstate().iter().rev().fold(0, |packed, byte| (packed << 6) | ((c_int::from(*byte) - 0x30) & 0x3F))
+    }
+}
+
+pub(crate) struct Report {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) detail: Option<String>,
+    pub(crate) hint: Option<String>,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Report>;
+
+impl From<pml_core::Error> for Report {
+    fn from(error: pml_core::Error) -> Self {
+        let code = match error {
+            pml_core::Error::InvalidCode(_) => Code::InvalidCode,
+            _ => Code::InvalidName,
+        };
+        Report {
+            code,
+            message: error.to_string(),
+            detail: error.detail().map(str::to_owned),
+            hint: Some(error.hint().to_owned()),
+        }
+    }
+}
+
+// pgrx reports only the SQLSTATEs that Postgres defines, so that ours go to ereport's own functions.
+unsafe extern "C-unwind" {
+    fn errstart(level: c_int, domain: *const c_char) -> bool;
+    fn errcode(sqlstate: c_int) -> c_int;
+    fn errmsg_internal(format: *const c_char, ...) -> c_int;
+    fn errdetail_internal(format: *const c_char, ...) -> c_int;
+    fn errhint(format: *const c_char, ...) -> c_int;
+    fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+}
+
+impl Report {
+    /// The value, or the error raised.
+    pub(crate) fn or_raise<T>(result: Result<T>) -> T {
+        match result {
+            Ok(value) => value,
+            Err(report) => {
+                report.emit(PgLogLevel::ERROR as c_int);
+                unreachable!("an ERROR does not return")
+            }
+        }
+    }
+
+    pub(crate) fn warn(self) {
+        self.emit(PgLogLevel::WARNING as c_int);
+    }
+
+    /// An ERROR leaves by longjmp past every Rust frame, so that by then nothing here may wait to be dropped: the texts
+    /// are handed to Postgres' memory first. (Sent through pgrx as a panic it would lose its SQLSTATE.)
+    fn emit(self, level: c_int) {
+        let packed = self.code.packed();
+        let message = in_postgres_memory(Some(self.message));
+        let detail = in_postgres_memory(self.detail);
+        let hint = in_postgres_memory(self.hint);
+        // SAFETY: the texts end with a zero and go to a "%s".
+        unsafe {
+            if errstart(level, ptr::null()) {
+                errcode(packed);
+                errmsg_internal(c"%s".as_ptr(), message);
+                if !detail.is_null() {
+                    errdetail_internal(c"%s".as_ptr(), detail);
+                }
+                if !hint.is_null() {
+                    errhint(c"%s".as_ptr(), hint);
+                }
+                errfinish(c"pml".as_ptr(), 0, c"pml".as_ptr());
+            }
+        }
+    }
+}
+
+fn in_postgres_memory(text: Option<String>) -> *const c_char {
+    let Some(text) = text else { return ptr::null() };
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    // SAFETY: copies a C string.
+    unsafe { pg_sys::pstrdup(text.as_ptr()) }
+}

@@ -1,0 +1,70 @@
+//! `sql/names.sql`: names and FQDNs.
+
+use pgrx::pg_extern;
+use pml_core::{Error, canonical, fqdn::Fqdn, fqdn::SHORTEST_HASH, glob, name, namespace, nearest};
+
+use crate::error::{Report, Result};
+
+#[pg_extern(sql = false)]
+fn pml_fqdn(org: &str, project: &str, namespace: &str, action: &str, code: &str) -> String {
+    let build = || -> Result<String> {
+        let hash = canonical::code_hash(code)?;
+        let hash = &hash[..SHORTEST_HASH];
+        Ok(Fqdn { org, project, namespace, action, hash }.check()?.to_string())
+    };
+    Report::or_raise(build())
+}
+
+#[pg_extern(sql = false)]
+fn pml_fqdn_parts(fqdn: &str) -> Vec<String> {
+    let fqdn = Report::or_raise(Fqdn::parse(fqdn).map_err(Report::from));
+    [fqdn.org, fqdn.project, fqdn.namespace, fqdn.action, fqdn.hash].map(str::to_owned).to_vec()
+}
+
+#[pg_extern(sql = false)]
+fn pml_check_part<'a>(what: Option<&str>, value: Option<&'a str>) -> Option<&'a str> {
+    const KNOWN: [&str; 5] = ["org", "project", "namespace", "action", "server name"];
+    let what = KNOWN.into_iter().find(|known| Some(*known) == what).unwrap_or("part of an FQDN");
+    Report::or_raise(name::check_part(what, value.unwrap_or_default()).map_err(Report::from));
+    value
+}
+
+#[pg_extern(sql = false)]
+fn pml_check_name(name: &str) -> &str {
+    Report::or_raise(name::check_given_name(name).map_err(Report::from));
+    name
+}
+
+#[pg_extern(sql = false)]
+fn pml_is_valid_name(name: &str) -> bool {
+    name::check_name(name).is_ok()
+}
+
+#[pg_extern(sql = false)]
+fn pml_is_unnamed(name: &str) -> bool {
+    name::is_unnamed(name)
+}
+
+#[pg_extern(sql = false)]
+fn pml_birth_parts(name: Option<&str>, code_hash: &str, tools: Option<Vec<Option<String>>>) -> Vec<String> {
+    let tools: Vec<String> = tools.into_iter().flatten().flatten().collect();
+    let (own_namespace, action) =
+        name.map_or_else(|| (None, name::unnamed_action(code_hash)), name::split_name);
+    vec![own_namespace.unwrap_or_else(|| namespace::infer(&tools).to_owned()), action]
+}
+
+#[pg_extern(sql = false)]
+fn pml_glob_to_like(glob: &str) -> String {
+    const LONGEST: usize = 1_000;
+    if glob.len() > LONGEST {
+        let detail = format!("The pattern has {} bytes; at most {LONGEST} are allowed.", glob.len());
+        let error = Error::InvalidPart { what: "pattern", value: glob.to_owned(), detail };
+        Report::or_raise::<()>(Err(Report { hint: Some("Use * and ? as wildcards.".to_owned()), ..error.into() }));
+    }
+    glob::to_like(glob)
+}
+
+#[pg_extern(sql = false)]
+fn pml_nearest(wanted: &str, candidates: Vec<Option<String>>) -> Option<String> {
+    nearest::nearest(wanted, candidates.iter().flatten().map(String::as_str)).map(str::to_owned)
+}

@@ -1,0 +1,132 @@
+//! `sql/resolve.sql`: from a spec to the record that it means.
+
+use pgrx::{Spi, pg_extern, pg_sys};
+use pml_core::{
+    name::SERVER_NAMESPACE,
+    spec::{Spec, Target},
+    version::VersionSpec,
+};
+
+use crate::{
+    caller::Caller,
+    error::{Code, Report, Result},
+    records::{self, Found},
+    settings,
+};
+
+/// Where the base servers live.
+const STANDARD_SCOPE: (&str, &str) = ("pml", "std");
+
+struct Located<'a> {
+    found: Found,
+    version: i32,
+    alias: Option<&'a str>,
+}
+
+#[pg_extern(sql = false)]
+fn pml_resolve(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> String {
+    Report::or_raise(locate(spec, fcinfo)).found.fqdn
+}
+
+#[pg_extern(sql = false)]
+fn pml_locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Vec<Option<String>> {
+    let located = Report::or_raise(locate(spec, fcinfo));
+    vec![Some(located.found.fqdn), Some(located.version.to_string()), located.alias.map(str::to_owned)]
+}
+
+fn locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Result<Located<'_>> {
+    let spec = Spec::parse(spec)?;
+    let caller = Caller::current();
+    if !caller.is_admin() {
+        records::check_privileges()?;
+    }
+    let (found, alias) = find(&caller, &spec)?.ok_or_else(|| not_found(&spec, fcinfo))?;
+    let version = records::version(&found, &spec.version).ok_or_else(|| version_not_found(&spec, &found))?;
+    if let Some(alias) = alias {
+        Report {
+            code: Code::DeprecatedAlias,
+            message: format!("Deprecated: using alias \"{alias}\" for capability \"{}\"", found.display_name),
+            detail: None,
+            hint: Some("Update your code.".to_owned()),
+        }
+        .warn();
+    }
+    Ok(Located { found, version, alias })
+}
+
+fn find<'a>(caller: &Caller, spec: &Spec<'a>) -> Result<Option<(Found, Option<&'a str>)>> {
+    let (org, project, name) = match spec.target {
+        Target::Fqdn(_) => return Ok(records::by_fqdn(caller, spec.target_text).map(|found| (found, None))),
+        Target::Scoped { org, project, name } => (org.to_owned(), project.to_owned(), name),
+        Target::Name(name) => {
+            let (org, project) = (settings::org(), settings::project());
+            caller.check_may_act(&org, &project)?;
+            (org, project, name)
+        }
+    };
+    if let Some(found) = records::by_name(caller, &org, &project, name) {
+        return Ok(Some((found, None)));
+    }
+    if let Some(found) = records::by_alias(caller, &org, &project, name) {
+        return Ok(Some((found, Some(name))));
+    }
+    let is_server = name.split_once(':').is_some_and(|(namespace, _)| namespace == SERVER_NAMESPACE);
+    if is_server && matches!(spec.target, Target::Name(_)) {
+        let (org, project) = STANDARD_SCOPE;
+        return Ok(records::by_name(caller, org, project, name).map(|found| (found, None)));
+    }
+    Ok(None)
+}
+
+fn not_found(spec: &Spec<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Report {
+    let suggestion = match spec.target {
+        Target::Name(name) => suggest(&settings::org(), &settings::project(), name, fcinfo),
+        Target::Scoped { org, project, name } => {
+            suggest(org, project, name, fcinfo).map(|name| format!("{org}.{project}:{name}"))
+        }
+        Target::Fqdn(_) => None,
+    };
+    Report {
+        code: Code::NotFound,
+        message: format!("Capability not found: {}", spec.target_text),
+        detail: None,
+        hint: Some(suggestion.map_or_else(
+            || "pml_list() shows what there is in the current scope (pml.org, pml.project).".to_owned(),
+            |name| format!("Did you mean \"{name}\"?"),
+        )),
+    }
+}
+
+fn version_not_found(spec: &Spec<'_>, found: &Found) -> Report {
+    let written = match spec.version {
+        VersionSpec::Before(_) => spec.version_text.to_owned(),
+        _ => format!("v{}", spec.version_text.trim_start_matches('v')),
+    };
+    Report {
+        code: Code::VersionNotFound,
+        message: format!("Version {written} not found for {}", found.display_name),
+        detail: None,
+        hint: Some(format!("The newest is version {}; pml_history lists them all.", found.version)),
+    }
+}
+
+/// Asks SQL, so that the policies decide which names may be mentioned.
+fn suggest(org: &str, project: &str, name: &str, fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
+    // SAFETY: Postgres sets flinfo for every call through SQL; the function's schema outlives the call.
+    let schema = unsafe {
+        let schema = pg_sys::get_namespace_name(pg_sys::get_func_namespace((*(*fcinfo).flinfo).fn_oid));
+        pgrx::spi::quote_identifier(std::ffi::CStr::from_ptr(schema).to_string_lossy())
+    };
+    Spi::connect(|client| {
+        client
+            .select(&format!("SELECT {schema}.pml_name_suggestion($1, $2, $3)"), Some(1), &[
+                org.into(),
+                project.into(),
+                name.into(),
+            ])
+            .ok()?
+            .first()
+            .get_one::<String>()
+            .ok()?
+    })
+}

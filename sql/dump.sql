@@ -1,0 +1,20 @@
+-- What pg_dump takes along. The base servers come with CREATE EXTENSION; only changed ones are dumped.
+
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_records',
+  $$WHERE NOT (org = 'pml' AND project = 'std' AND version = 1 AND updated_at = created_at AND created_by = 'pml')$$);
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_versions',
+  $$WHERE NOT (capability_fqdn LIKE 'pml.std.mcp.%' AND version = 1 AND updated_by = 'pml')$$);
+SELECT pg_catalog.pg_extension_config_dump('pml.name_claims',
+  $$WHERE NOT (org = 'pml' AND project = 'std' AND name IN ('mcp:filesystem', 'mcp:shell', 'mcp:sqlite'))$$);
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_aliases', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_dependencies', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_rename_history', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.scope_grants', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.tool_schema', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.tool_usage', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.execution_trace', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.task_results', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.workflow_state', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_versions_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_rename_history_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.tool_usage_id_seq', '');

@@ -1,0 +1,30 @@
+-- A copy that goes its own way.
+
+CREATE FUNCTION @extschema@.pml_fork(source text, name text) RETURNS text
+  LANGUAGE plpgsql VOLATILE STRICT SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  located text[] := @extschema@.pml_locate(pml_fork.source);
+  fqdn text;
+BEGIN
+  PERFORM @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project());
+  LOOP
+    INSERT INTO pml.capability_records AS new
+      (display_name, org, project, record_type, code_snippet, parameters_schema, description, tags, tools_used,
+       routing, routing_explicit, code_url, parent_id, forked_from, change_summary)
+    SELECT pml_fork.name, @extschema@.pml_org(), @extschema@.pml_project(), r.record_type, v.code_snippet,
+           v.parameters_schema, r.description, r.tags, '{}', r.routing, r.routing_explicit, v.code_url, r.id, r.id,
+           format('Forked from %s.%s:%s version %s', r.org, r.project, r.display_name, v.version)
+    FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id
+    WHERE r.id = located[1] AND v.version = located[2]::integer
+    ON CONFLICT DO NOTHING
+    RETURNING new.id INTO fqdn;
+    EXIT WHEN fqdn IS NOT NULL;
+    -- Another session has just taken this FQDN: the next try gets a longer one.
+  END LOOP;
+  RETURN fqdn;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_fork(text, text) IS
+  'Copies a visible capability, at the version given, into the current scope under a new name';

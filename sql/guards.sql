@@ -1,0 +1,224 @@
+-- What a hand-written INSERT, UPDATE or DELETE may do: these run with the rights of whoever writes.
+
+CREATE FUNCTION @extschema@.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  holder text;
+BEGIN
+  SELECT r.display_name INTO holder
+  FROM pml.capability_aliases a JOIN pml.capability_records r ON r.id = a.target_fqdn
+  WHERE a.org = $1 AND a.project = $2 AND a.alias = $3 AND a.target_fqdn IS DISTINCT FROM own_fqdn;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
+      DETAIL = format('It is an alias of "%s".', holder),
+      HINT = format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
+                    @extschema@.pml_free_name($1, $2, $3), $3);
+  END IF;
+  PERFORM FROM pml.capability_records r
+  WHERE r.org = $1 AND r.project = $2 AND r.display_name = $3 AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
+      HINT = format('Use another name, for example "%s", or change the existing one with pml_update.',
+                    @extschema@.pml_free_name($1, $2, $3));
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_check_name_free(text, text, text, text) IS
+  'An error that says who holds the name, as far as the current user may know';
+
+CREATE FUNCTION @extschema@.pml_record_fill() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  admin boolean := @extschema@.pml_is_admin();
+  parts text[];
+BEGIN
+  -- A restore, or an admin who says exactly what the row is.
+  IF NEW.id IS NOT NULL AND admin THEN
+    RETURN NEW;
+  END IF;
+
+  NEW.id := NULL;
+  NEW.org := @extschema@.pml_check_part('org', coalesce(NEW.org, @extschema@.pml_org()));
+  NEW.project := @extschema@.pml_check_part('project', coalesce(NEW.project, @extschema@.pml_project()));
+  PERFORM @extschema@.pml_check_may_act(NEW.org, NEW.project);
+  IF NOT admin THEN
+    NEW.created_by := NULL;
+    NEW.created_at := NULL;
+    NEW.verified := false;
+    NEW.signature := NULL;
+  END IF;
+  NEW.created_by := coalesce(NEW.created_by, @extschema@.pml_actor());
+  NEW.created_at := coalesce(NEW.created_at, clock_timestamp());
+  NEW.updated_by := NEW.created_by;
+  NEW.updated_at := NEW.created_at;
+  NEW.version := 1;
+  NEW.version_tag := @extschema@.pml_version_tag(NEW.version_tag);
+  NEW.deleted_at := NULL;
+  NEW.deleted_by := NULL;
+
+  IF NEW.record_type = 'mcp-server' THEN
+    NEW.display_name := @extschema@.pml_check_server_name(NEW.display_name);
+    NEW.namespace := 'mcp';
+    NEW.action := @extschema@.pml_check_part('server name', substr(NEW.display_name, 5));
+    NEW.code_hash := @extschema@.pml_text_hash(concat_ws(' ', NEW.display_name, NEW.code_url));
+  ELSE
+    IF NEW.code_snippet IS NULL OR NEW.code_snippet !~ '\S' THEN
+      RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
+        HINT = 'Give the body of an async function, for example: return args.a + args.b';
+    END IF;
+    NEW.code_hash := @extschema@.pml_code_hash(NEW.code_snippet);
+    IF NEW.tools_used = '{}' THEN
+      NEW.tools_used := @extschema@.pml_code_tools(NEW.code_snippet);
+    END IF;
+    parts := @extschema@.pml_birth_parts(@extschema@.pml_check_name(NEW.display_name), NEW.code_hash, NEW.tools_used);
+    NEW.namespace := parts[1];
+    NEW.action := parts[2];
+    IF NOT NEW.routing_explicit THEN
+      NEW.routing := @extschema@.pml_routing_in(NEW.org, NEW.project, NEW.tools_used);
+    END IF;
+  END IF;
+  IF NEW.display_name IS NOT NULL THEN
+    PERFORM @extschema@.pml_check_name_free(NEW.org, NEW.project, NEW.display_name, NULL);
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_record_fill() IS 'Trigger: derives what a new record is from its name and code';
+
+CREATE FUNCTION @extschema@.pml_record_guard() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  changed text;
+BEGIN
+  SELECT c.name INTO changed
+  FROM (VALUES
+    ('id', NEW.id IS DISTINCT FROM OLD.id),
+    ('org', NEW.org IS DISTINCT FROM OLD.org),
+    ('project', NEW.project IS DISTINCT FROM OLD.project),
+    ('namespace', NEW.namespace IS DISTINCT FROM OLD.namespace),
+    ('action', NEW.action IS DISTINCT FROM OLD.action),
+    ('hash', NEW.hash IS DISTINCT FROM OLD.hash),
+    ('record_type', NEW.record_type IS DISTINCT FROM OLD.record_type),
+    ('created_by', NEW.created_by IS DISTINCT FROM OLD.created_by),
+    ('created_at', NEW.created_at IS DISTINCT FROM OLD.created_at),
+    ('version', NEW.version IS DISTINCT FROM OLD.version),
+    ('parent_id', NEW.parent_id IS DISTINCT FROM OLD.parent_id),
+    ('forked_from', NEW.forked_from IS DISTINCT FROM OLD.forked_from)) AS c (name, differs)
+  WHERE c.differs LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('Column "%s" of capability "%s" is immutable', changed, OLD.display_name),
+      HINT = 'An identity never changes. To use other code use pml_update, for another name pml_rename, for a copy pml_fork.';
+  END IF;
+  IF OLD.deleted_at IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('Capability "%s" was deleted and can''t be changed', OLD.display_name),
+      HINT = 'Register the code again.';
+  END IF;
+  IF (NEW.verified, NEW.signature) IS DISTINCT FROM (OLD.verified, OLD.signature) AND NOT @extschema@.pml_is_admin() THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM006',
+      MESSAGE = format('Only a member of pml_admin may verify or sign capability "%s"', OLD.display_name),
+      HINT = 'Ask an admin.';
+  END IF;
+
+  IF NEW.display_name IS DISTINCT FROM OLD.display_name THEN
+    PERFORM @extschema@.pml_check_name_free(OLD.org, OLD.project, NEW.display_name, OLD.id);
+    IF OLD.record_type = 'mcp-server' THEN
+      NEW.display_name := @extschema@.pml_check_server_name(NEW.display_name);
+    ELSIF NOT EXISTS (SELECT FROM pml.capability_aliases a
+                      WHERE a.org = OLD.org AND a.project = OLD.project
+                        AND a.alias = NEW.display_name AND a.target_fqdn = OLD.id) THEN
+      PERFORM @extschema@.pml_check_name(coalesce(NEW.display_name, ''));
+    END IF;
+  END IF;
+
+  IF NEW.deleted_at IS NOT NULL THEN
+    NEW.deleted_at := clock_timestamp();
+    NEW.deleted_by := @extschema@.pml_actor();
+  END IF;
+
+  NEW.version_tag := @extschema@.pml_version_tag(NEW.version_tag);
+  IF (NEW.code_snippet, NEW.parameters_schema, NEW.code_url, NEW.version_tag)
+     IS DISTINCT FROM (OLD.code_snippet, OLD.parameters_schema, OLD.code_url, OLD.version_tag) THEN
+    NEW.version := OLD.version + 1;
+    -- A tag belongs to the version it was given to.
+    IF NEW.version_tag = OLD.version_tag THEN
+      NEW.version_tag := NULL;
+    ELSIF EXISTS (SELECT FROM pml.capability_versions v
+                  WHERE v.capability_fqdn = OLD.id AND v.version_tag = NEW.version_tag) THEN
+      RAISE EXCEPTION USING ERRCODE = 'PM003',
+        MESSAGE = format('Version tag %s already exists for %s', NEW.version_tag, OLD.display_name),
+        HINT = 'A tag names one version for ever. Give the next one.';
+    END IF;
+    IF NEW.change_summary = OLD.change_summary THEN
+      NEW.change_summary := NULL;
+    END IF;
+  ELSIF NEW.change_summary IS DISTINCT FROM OLD.change_summary THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('The change summary of version %s of "%s" is immutable', OLD.version, OLD.display_name),
+      HINT = 'It is given with the change itself.';
+  END IF;
+
+  IF NEW.code_snippet IS DISTINCT FROM OLD.code_snippet THEN
+    IF NEW.code_snippet IS NULL OR NEW.code_snippet !~ '\S' THEN
+      RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
+        HINT = 'Give the body of an async function, or use pml_delete.';
+    END IF;
+    NEW.code_hash := @extschema@.pml_code_hash(NEW.code_snippet);
+    IF NEW.tools_used IS NOT DISTINCT FROM OLD.tools_used THEN
+      NEW.tools_used := @extschema@.pml_code_tools(NEW.code_snippet);
+    END IF;
+  ELSIF OLD.record_type = 'capability' AND NEW.code_hash IS DISTINCT FROM OLD.code_hash THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('Column "code_hash" of capability "%s" follows from its code', OLD.display_name),
+      HINT = 'Change code_snippet.';
+  END IF;
+  IF OLD.record_type = 'capability' THEN
+    IF NEW.routing_explicit = OLD.routing_explicit AND NEW.routing IS DISTINCT FROM OLD.routing THEN
+      NEW.routing_explicit := true;
+    ELSIF NOT NEW.routing_explicit
+      AND (OLD.routing_explicit OR NEW.tools_used IS DISTINCT FROM OLD.tools_used) THEN
+      NEW.routing := @extschema@.pml_routing_in(OLD.org, OLD.project, NEW.tools_used);
+    END IF;
+  END IF;
+
+  NEW.updated_by := OLD.updated_by;
+  NEW.updated_at := OLD.updated_at;
+  -- Being used is not being changed. Later versions have later times, whatever the clock does.
+  IF (NEW.usage_count, NEW.success_count, NEW.total_latency_ms)
+     IS NOT DISTINCT FROM (OLD.usage_count, OLD.success_count, OLD.total_latency_ms)
+     OR NEW.version > OLD.version OR NEW.display_name IS DISTINCT FROM OLD.display_name THEN
+    NEW.updated_by := @extschema@.pml_actor();
+    NEW.updated_at := greatest(clock_timestamp(), OLD.updated_at + interval '1 microsecond');
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_record_guard() IS 'Trigger: refuses changes of what is immutable, makes new versions';
+
+CREATE FUNCTION @extschema@.pml_refuse_change() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'PM007',
+    MESSAGE = format('%s of %s is not allowed: it is append-only', TG_OP, TG_TABLE_NAME),
+    HINT = TG_ARGV[0];
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_refuse_change() IS 'Trigger: refuses the statement';
+
+CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_fill();
+CREATE TRIGGER capability_records_a_guard BEFORE UPDATE ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_guard();
+CREATE TRIGGER capability_versions_immutable BEFORE UPDATE OR DELETE ON pml.capability_versions
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_refuse_change('Make a new version with pml_update or pml_rollback.');
+CREATE TRIGGER capability_versions_no_truncate BEFORE TRUNCATE ON pml.capability_versions
+  FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.pml_refuse_change('History is kept for ever.');
+CREATE TRIGGER capability_aliases_no_update BEFORE UPDATE ON pml.capability_aliases
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_refuse_change('Use pml_rename, or pml_release_alias to free the name.');

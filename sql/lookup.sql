@@ -1,0 +1,83 @@
+-- What is known about one capability.
+
+CREATE FUNCTION @extschema@.pml_success_rate(success_count bigint, usage_count bigint) RETURNS numeric
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pg_catalog.round(success_count::numeric / NULLIF(usage_count, 0), 4);
+COMMENT ON FUNCTION @extschema@.pml_success_rate(bigint, bigint) IS 'The share of successes; NULL for what was never used';
+
+CREATE FUNCTION @extschema@.pml_lookup(spec text)
+  RETURNS TABLE (fqdn text, display_name text, type text, version integer, version_tag text, description text,
+                 visibility text, routing text, code_url text, usage_count bigint, success_rate numeric, via_alias text)
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
+         r.visibility, r.routing, v.code_url, r.usage_count,
+         @extschema@.pml_success_rate(r.success_count, r.usage_count), found.at[3]
+  FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
+  JOIN pml.capability_records r ON r.id = found.at[1]
+  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
+$$;
+COMMENT ON FUNCTION @extschema@.pml_lookup(text) IS 'What a caller needs to know about a capability or server';
+
+CREATE FUNCTION @extschema@.pml_code(spec text) RETURNS text
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT v.code_snippet
+  FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
+  JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version = found.at[2]::integer
+$$;
+COMMENT ON FUNCTION @extschema@.pml_code(text) IS 'The code of that version; NULL for a server';
+
+CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT to_jsonb(r)
+      -- A source that the reader can't see stays unknown.
+      || CASE WHEN EXISTS (SELECT FROM pml.capability_records source WHERE source.id = r.forked_from) THEN '{}'::jsonb
+              ELSE '{"forked_from": null, "parent_id": null}' END
+      || jsonb_build_object(
+        'fqdn', r.id,
+        'type', r.record_type,
+        'version', v.version,
+        'version_tag', v.version_tag,
+        'code_snippet', v.code_snippet,
+        'code_hash', v.code_hash,
+        'code_url', v.code_url,
+        'parameters_schema', v.parameters_schema,
+        'change_summary', v.change_summary,
+        'success_rate', @extschema@.pml_success_rate(r.success_count, r.usage_count),
+        'avg_latency_ms', round(r.total_latency_ms::numeric / nullif(r.usage_count, 0), 2),
+        'versions', (SELECT count(*) FROM pml.capability_versions c WHERE c.capability_fqdn = r.id),
+        'aliases', (SELECT coalesce(jsonb_agg(a.alias ORDER BY a.created_at, a.alias), '[]')
+                    FROM pml.capability_aliases a WHERE a.target_fqdn = r.id),
+        'dependencies', (SELECT coalesce(jsonb_agg(DISTINCT d.to_fqdn), '[]')
+                         FROM pml.capability_dependencies d WHERE d.from_fqdn = r.id),
+        'dependents', (SELECT coalesce(jsonb_agg(DISTINCT d.from_fqdn), '[]')
+                       FROM pml.capability_dependencies d WHERE d.to_fqdn = r.id),
+        'renames', (SELECT coalesce(jsonb_agg(jsonb_build_object('old_name', h.old_name, 'new_name', h.new_name,
+                                                                 'renamed_at', h.renamed_at, 'renamed_by', h.renamed_by)
+                                              ORDER BY h.id), '[]')
+                    FROM pml.capability_rename_history h WHERE h.capability_id = r.id))
+  FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
+  JOIN pml.capability_records r ON r.id = found.at[1]
+  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
+$$;
+COMMENT ON FUNCTION @extschema@.pml_whois(text) IS
+  'The whole record as JSON, with aliases, dependencies, provenance and statistics';
+
+CREATE FUNCTION @extschema@.pml_dependents(spec text) RETURNS TABLE (fqdn text, display_name text, depth integer)
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE reached AS (
+    SELECT (@extschema@.pml_locate($1))[1] AS fqdn, 0 AS depth, ARRAY[]::text[] AS path
+    UNION ALL
+    SELECT d.from_fqdn, reached.depth + 1, reached.path || reached.fqdn
+    FROM reached JOIN pml.capability_dependencies d ON d.to_fqdn = reached.fqdn
+    WHERE d.from_fqdn <> ALL (reached.path || reached.fqdn))
+  SELECT r.id, r.display_name, min(reached.depth)
+  FROM reached JOIN pml.capability_records r ON r.id = reached.fqdn
+  WHERE reached.depth > 0 AND r.deleted_at IS NULL
+  GROUP BY r.id, r.display_name
+  ORDER BY min(reached.depth), r.display_name
+$$;
+COMMENT ON FUNCTION @extschema@.pml_dependents(text) IS 'The capabilities that call this one, directly or through others';

@@ -1,0 +1,62 @@
+-- Who may read and write what. Everything rests on pml_visible and pml_may_act, and on seeing the record itself.
+
+GRANT ALL ON ALL TABLES IN SCHEMA pml TO pml_admin;
+GRANT ALL ON ALL SEQUENCES IN SCHEMA pml TO pml_admin;
+GRANT SELECT ON ALL TABLES IN SCHEMA pml TO PUBLIC;
+REVOKE SELECT ON pml.name_claims FROM PUBLIC;
+GRANT INSERT, UPDATE ON pml.capability_records TO PUBLIC;
+GRANT DELETE ON pml.capability_aliases TO PUBLIC;
+GRANT INSERT, UPDATE, DELETE ON pml.tool_schema TO PUBLIC;
+
+DO $$
+DECLARE
+  protected regclass;
+BEGIN
+  FOR protected IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r' LOOP
+    EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', protected);
+    EXECUTE format('CREATE POLICY admins ON %s TO pml_admin USING (true) WITH CHECK (true)', protected);
+  END LOOP;
+END
+$$;
+
+CREATE POLICY readers ON pml.capability_records FOR SELECT
+  USING (@extschema@.pml_visible(org, project, visibility, created_by));
+CREATE POLICY makers ON pml.capability_records FOR INSERT
+  WITH CHECK (@extschema@.pml_may_act(org, project) AND created_by = @extschema@.pml_actor());
+CREATE POLICY changers ON pml.capability_records FOR UPDATE
+  USING (@extschema@.pml_visible(org, project, visibility, created_by) AND @extschema@.pml_may_act(org, project))
+  WITH CHECK (@extschema@.pml_may_act(org, project));
+
+CREATE POLICY readers ON pml.capability_versions FOR SELECT
+  USING (EXISTS (SELECT FROM pml.capability_records r WHERE r.id = capability_fqdn));
+CREATE POLICY readers ON pml.capability_aliases FOR SELECT
+  USING (EXISTS (SELECT FROM pml.capability_records r WHERE r.id = target_fqdn));
+CREATE POLICY releasers ON pml.capability_aliases FOR DELETE
+  USING (@extschema@.pml_may_act(org, project) AND EXISTS (SELECT FROM pml.capability_records r WHERE r.id = target_fqdn));
+CREATE POLICY readers ON pml.capability_dependencies FOR SELECT
+  USING (EXISTS (SELECT FROM pml.capability_records r WHERE r.id = from_fqdn)
+         AND EXISTS (SELECT FROM pml.capability_records r WHERE r.id = to_fqdn));
+CREATE POLICY readers ON pml.capability_rename_history FOR SELECT
+  USING (EXISTS (SELECT FROM pml.capability_records r WHERE r.id = capability_id));
+
+CREATE POLICY readers ON pml.scope_grants FOR SELECT
+  USING (EXISTS (SELECT FROM pg_catalog.pg_roles p
+                 WHERE p.rolname = role_name AND pg_catalog.pg_has_role(p.oid, 'USAGE')));
+
+CREATE POLICY readers ON pml.tool_schema FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'project', ''));
+CREATE POLICY writers ON pml.tool_schema
+  USING (@extschema@.pml_may_act(org, project)) WITH CHECK (@extschema@.pml_may_act(org, project));
+CREATE POLICY readers ON pml.tool_usage FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'private', actor));
+CREATE POLICY readers ON pml.execution_trace FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'private', user_id));
+CREATE POLICY readers ON pml.workflow_state FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'private', actor));
+CREATE POLICY readers ON pml.task_results FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'private', actor));
+
+-- Statistics of these columns would let EXPLAIN's estimates tell which orgs, projects and people there are.
+ALTER TABLE pml.capability_records
+  ALTER org SET STATISTICS 0, ALTER project SET STATISTICS 0, ALTER display_name SET STATISTICS 0,
+  ALTER created_by SET STATISTICS 0, ALTER id SET STATISTICS 0, ALTER code_hash SET STATISTICS 0;

@@ -1,0 +1,99 @@
+-- The record of a capability or server: its identity, which never changes, and its current state.
+
+-- pml_resolve reads the first eight columns by their position (pml_ext/src/records.rs).
+CREATE TABLE pml.capability_records (
+  id text COLLATE "C" PRIMARY KEY,
+  display_name text COLLATE "C" NOT NULL CHECK (@extschema@.pml_is_valid_name(display_name)),
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  visibility text COLLATE "C" NOT NULL DEFAULT 'private'
+    CHECK (visibility IN ('private', 'project', 'org', 'public')),
+  created_by text NOT NULL,
+  deleted_at timestamptz,
+  version integer NOT NULL DEFAULT 1 CHECK (version > 0),
+  namespace text COLLATE "C" NOT NULL,
+  action text COLLATE "C" NOT NULL,
+  hash text COLLATE "C" NOT NULL,
+  code_hash text COLLATE "C" NOT NULL,
+  record_type text NOT NULL DEFAULT 'capability' CHECK (record_type IN ('capability', 'mcp-server')),
+  created_at timestamptz NOT NULL DEFAULT now(),
+  updated_by text NOT NULL,
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  version_tag text,
+  change_summary text,
+  ttl integer CHECK (ttl >= 0),
+  cache_policy text NOT NULL DEFAULT 'none' CHECK (cache_policy IN ('none', 'memoize', 'persistent')),
+  parent_id text COLLATE "C" REFERENCES pml.capability_records (id),
+  forked_from text COLLATE "C",
+  verified boolean NOT NULL DEFAULT false,
+  signature text,
+  usage_count bigint NOT NULL DEFAULT 0 CHECK (usage_count >= 0),
+  success_count bigint NOT NULL DEFAULT 0 CHECK (success_count >= 0),
+  total_latency_ms bigint NOT NULL DEFAULT 0 CHECK (total_latency_ms >= 0),
+  tags text[] NOT NULL DEFAULT '{}',
+  code_snippet text,
+  parameters_schema jsonb,
+  description text,
+  tools_used text[] NOT NULL DEFAULT '{}',
+  routing text NOT NULL DEFAULT 'cloud' CHECK (routing IN ('local', 'cloud')),
+  routing_explicit boolean NOT NULL DEFAULT false,
+  code_url text,
+  deleted_by text,
+  UNIQUE (org, project, namespace, action, hash),
+  CHECK (id = org || '.' || project || '.' || namespace || '.' || action || '.' || hash),
+  CHECK ((record_type = 'capability') = (code_snippet IS NOT NULL)),
+  CHECK (success_count <= usage_count)
+);
+
+CREATE INDEX capability_records_scope ON pml.capability_records (org, project);
+CREATE INDEX capability_records_name ON pml.capability_records (org, project, display_name);
+CREATE INDEX capability_records_namespace ON pml.capability_records (namespace);
+CREATE INDEX capability_records_created_by ON pml.capability_records (created_by);
+CREATE INDEX capability_records_tags ON pml.capability_records USING gin (tags);
+CREATE INDEX capability_records_visibility ON pml.capability_records (visibility);
+CREATE INDEX capability_records_code ON pml.capability_records (org, project, code_hash);
+CREATE INDEX capability_records_parent ON pml.capability_records (parent_id) WHERE parent_id IS NOT NULL;
+
+-- Two sessions that register the same code at once: one makes the record, the other finds it. Private records of
+-- different people may hold the same code, since neither may learn of the other's; so may forks and later versions.
+CREATE UNIQUE INDEX capability_records_same_code ON pml.capability_records
+  (org, project, code_hash, (CASE WHEN visibility = 'private' THEN created_by ELSE '' END))
+  WHERE record_type = 'capability' AND version = 1 AND forked_from IS NULL AND deleted_at IS NULL;
+
+COMMENT ON TABLE pml.capability_records IS 'A capability or MCP server: its immutable identity and its current state';
+COMMENT ON COLUMN pml.capability_records.id IS 'The FQDN <org>.<project>.<namespace>.<action>.<hash>; never changes';
+COMMENT ON COLUMN pml.capability_records.display_name IS 'The name people and agents use; unique in its scope, can be renamed';
+COMMENT ON COLUMN pml.capability_records.org IS 'Organisation, first part of the FQDN';
+COMMENT ON COLUMN pml.capability_records.project IS 'Project, second part of the FQDN';
+COMMENT ON COLUMN pml.capability_records.namespace IS 'Namespace at birth, third part of the FQDN';
+COMMENT ON COLUMN pml.capability_records.action IS 'Action at birth, fourth part of the FQDN';
+COMMENT ON COLUMN pml.capability_records.hash IS 'Start of the hash of the code at birth, last part of the FQDN';
+COMMENT ON COLUMN pml.capability_records.code_hash IS 'The whole hash (pml_code_hash) of the current code';
+COMMENT ON COLUMN pml.capability_records.record_type IS 'capability or mcp-server';
+COMMENT ON COLUMN pml.capability_records.created_by IS 'The actor who made it; the one who sees it when it is private';
+COMMENT ON COLUMN pml.capability_records.created_at IS 'When it was made';
+COMMENT ON COLUMN pml.capability_records.updated_by IS 'The actor of the last change';
+COMMENT ON COLUMN pml.capability_records.updated_at IS 'The time of the last change';
+COMMENT ON COLUMN pml.capability_records.version IS 'The current version, counted from 1';
+COMMENT ON COLUMN pml.capability_records.version_tag IS 'The semantic version of the current version, if it has one';
+COMMENT ON COLUMN pml.capability_records.change_summary IS 'Why the current version was made';
+COMMENT ON COLUMN pml.capability_records.ttl IS 'For how many seconds a result may be cached';
+COMMENT ON COLUMN pml.capability_records.cache_policy IS 'none, memoize or persistent';
+COMMENT ON COLUMN pml.capability_records.parent_id IS 'The record this one was forked from';
+COMMENT ON COLUMN pml.capability_records.forked_from IS 'FQDN of the source of a fork';
+COMMENT ON COLUMN pml.capability_records.verified IS 'Tested and validated; set by admins';
+COMMENT ON COLUMN pml.capability_records.signature IS 'Signature of the code; set by admins';
+COMMENT ON COLUMN pml.capability_records.usage_count IS 'How often it was used';
+COMMENT ON COLUMN pml.capability_records.success_count IS 'How often that went well';
+COMMENT ON COLUMN pml.capability_records.total_latency_ms IS 'The time of all its runs together, in milliseconds';
+COMMENT ON COLUMN pml.capability_records.tags IS 'Free labels';
+COMMENT ON COLUMN pml.capability_records.visibility IS 'private (the creator), project, org or public';
+COMMENT ON COLUMN pml.capability_records.code_snippet IS 'The code of the current version; NULL for a server';
+COMMENT ON COLUMN pml.capability_records.parameters_schema IS 'JSON Schema of its arguments';
+COMMENT ON COLUMN pml.capability_records.description IS 'What it does, in words';
+COMMENT ON COLUMN pml.capability_records.tools_used IS 'The tools it calls, as server:tool';
+COMMENT ON COLUMN pml.capability_records.routing IS 'Where it runs: local or cloud';
+COMMENT ON COLUMN pml.capability_records.routing_explicit IS 'Whether routing was given, not inherited from the tools';
+COMMENT ON COLUMN pml.capability_records.code_url IS 'Where the implementation of a server can be fetched';
+COMMENT ON COLUMN pml.capability_records.deleted_at IS 'When it was deleted; the row stays as a tombstone';
+COMMENT ON COLUMN pml.capability_records.deleted_by IS 'The actor who deleted it';

@@ -1,0 +1,39 @@
+-- Where code must run: on the caller's machine as soon as one of its tools is only there.
+
+CREATE FUNCTION @extschema@.pml_routing_in(org text, project text, tools text[]) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN bool_or(found.routing = 'local') THEN 'local' ELSE 'cloud' END
+  FROM unnest($3) AS tool
+  LEFT JOIN LATERAL (
+    -- A capability first, then the server of the scope, then the base server.
+    SELECT r.routing
+    FROM pml.capability_records r
+    WHERE r.deleted_at IS NULL
+      AND (r.org = $1 AND r.project = $2 AND r.display_name IN (tool, 'mcp:' || split_part(tool, ':', 1))
+           OR r.org = 'pml' AND r.project = 'std' AND r.display_name = 'mcp:' || split_part(tool, ':', 1))
+    ORDER BY r.record_type, r.org = $1 AND r.project = $2 DESC
+    LIMIT 1) AS found ON true
+$$;
+COMMENT ON FUNCTION @extschema@.pml_routing_in(text, text, text[]) IS 'pml_routing, seen from the given scope';
+
+CREATE FUNCTION @extschema@.pml_routing(tools text[]) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT @extschema@.pml_routing_in(@extschema@.pml_org(), @extschema@.pml_project(), $1)
+$$;
+COMMENT ON FUNCTION @extschema@.pml_routing(text[]) IS
+  'local if any of the tools (server:tool) belongs to a local server, else cloud; no tools are cloud';
+
+CREATE FUNCTION @extschema@.pml_check_routing(routing text) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF routing NOT IN ('local', 'cloud') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid routing: "%s"', left(routing, 100)), HINT = 'Use local or cloud.';
+  END IF;
+  RETURN routing;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_check_routing(text) IS 'The routing, if it is one; else an error';

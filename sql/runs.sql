@@ -1,0 +1,85 @@
+-- Runs: what is under way, what came of it, and the results that can still be fetched.
+
+CREATE TABLE pml.workflow_state (
+  workflow_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  actor text NOT NULL,
+  intent text,
+  dag jsonb,
+  learning_context jsonb,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour'
+);
+CREATE INDEX workflow_state_expires ON pml.workflow_state (expires_at);
+COMMENT ON TABLE pml.workflow_state IS 'Runs between their begin and their finish';
+COMMENT ON COLUMN pml.workflow_state.workflow_id IS 'The run';
+COMMENT ON COLUMN pml.workflow_state.org IS 'Organisation';
+COMMENT ON COLUMN pml.workflow_state.project IS 'Project';
+COMMENT ON COLUMN pml.workflow_state.actor IS 'For whom it runs';
+COMMENT ON COLUMN pml.workflow_state.intent IS 'What it is for, in words';
+COMMENT ON COLUMN pml.workflow_state.dag IS 'The plan';
+COMMENT ON COLUMN pml.workflow_state.learning_context IS 'Code, intent, structure and tools, for the capability it may become';
+COMMENT ON COLUMN pml.workflow_state.created_at IS 'When it began';
+COMMENT ON COLUMN pml.workflow_state.expires_at IS 'When it is forgotten';
+
+CREATE TABLE pml.execution_trace (
+  id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  capability_id text COLLATE "C" REFERENCES pml.capability_records (id),
+  workflow_id uuid,
+  parent_trace_id uuid REFERENCES pml.execution_trace (id) DEFERRABLE INITIALLY DEFERRED,
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  user_id text NOT NULL,
+  intent text,
+  initial_context jsonb,
+  executed_path text[] NOT NULL DEFAULT '{}',
+  decisions jsonb NOT NULL DEFAULT '[]',
+  task_results jsonb NOT NULL DEFAULT '[]',
+  success boolean NOT NULL,
+  duration_ms integer NOT NULL CHECK (duration_ms >= 0),
+  error_message text,
+  executed_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX execution_trace_capability ON pml.execution_trace (capability_id, executed_at);
+CREATE UNIQUE INDEX execution_trace_workflow ON pml.execution_trace (workflow_id)
+  WHERE workflow_id IS NOT NULL AND parent_trace_id IS NULL;
+COMMENT ON TABLE pml.execution_trace IS 'What a run did: its path, decisions and results';
+COMMENT ON COLUMN pml.execution_trace.id IS 'The trace';
+COMMENT ON COLUMN pml.execution_trace.capability_id IS 'FQDN of the capability that ran';
+COMMENT ON COLUMN pml.execution_trace.workflow_id IS 'The run';
+COMMENT ON COLUMN pml.execution_trace.parent_trace_id IS 'The trace of the capability that called this one';
+COMMENT ON COLUMN pml.execution_trace.org IS 'Organisation';
+COMMENT ON COLUMN pml.execution_trace.project IS 'Project';
+COMMENT ON COLUMN pml.execution_trace.user_id IS 'For whom it ran';
+COMMENT ON COLUMN pml.execution_trace.intent IS 'What it was for';
+COMMENT ON COLUMN pml.execution_trace.initial_context IS 'What it was given';
+COMMENT ON COLUMN pml.execution_trace.executed_path IS 'The nodes it went through, in order';
+COMMENT ON COLUMN pml.execution_trace.decisions IS 'The outcome of each decision';
+COMMENT ON COLUMN pml.execution_trace.task_results IS 'What each call was given and gave';
+COMMENT ON COLUMN pml.execution_trace.success IS 'Whether it went well';
+COMMENT ON COLUMN pml.execution_trace.duration_ms IS 'How long it took, in milliseconds';
+COMMENT ON COLUMN pml.execution_trace.error_message IS 'What went wrong';
+COMMENT ON COLUMN pml.execution_trace.executed_at IS 'When';
+
+CREATE TABLE pml.task_results (
+  workflow_id uuid NOT NULL,
+  task_id text NOT NULL,
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  actor text NOT NULL,
+  result jsonb,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour',
+  PRIMARY KEY (workflow_id, task_id)
+);
+CREATE INDEX task_results_expires ON pml.task_results (expires_at);
+COMMENT ON TABLE pml.task_results IS 'Whole results of tasks, for as long as they can be fetched';
+COMMENT ON COLUMN pml.task_results.workflow_id IS 'The run';
+COMMENT ON COLUMN pml.task_results.task_id IS 'The task in it';
+COMMENT ON COLUMN pml.task_results.org IS 'Organisation';
+COMMENT ON COLUMN pml.task_results.project IS 'Project';
+COMMENT ON COLUMN pml.task_results.actor IS 'For whom it ran';
+COMMENT ON COLUMN pml.task_results.result IS 'The result';
+COMMENT ON COLUMN pml.task_results.created_at IS 'When it came';
+COMMENT ON COLUMN pml.task_results.expires_at IS 'When it is forgotten';

@@ -1,0 +1,75 @@
+-- For whom and where the session acts: pml.org, pml.project, pml.actor, and what scope_grants allows.
+
+CREATE TABLE pml.scope_grants (
+  role_name name NOT NULL,
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  granted_by text NOT NULL,
+  granted_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (role_name, org, project)
+);
+COMMENT ON TABLE pml.scope_grants IS 'The scopes in which an ordinary role may act (pml_grant, pml_revoke)';
+COMMENT ON COLUMN pml.scope_grants.role_name IS 'The database role; its members have the grant too';
+COMMENT ON COLUMN pml.scope_grants.org IS 'The organisation';
+COMMENT ON COLUMN pml.scope_grants.project IS 'The project in it';
+COMMENT ON COLUMN pml.scope_grants.granted_by IS 'Who gave the grant';
+COMMENT ON COLUMN pml.scope_grants.granted_at IS 'When it was given';
+
+CREATE FUNCTION @extschema@.pml_org() RETURNS text
+  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_org_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_org() IS 'The organisation in which this session acts (setting pml.org)';
+
+CREATE FUNCTION @extschema@.pml_project() RETURNS text
+  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_project_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_project() IS 'The project in which this session acts (setting pml.project)';
+
+CREATE FUNCTION @extschema@.pml_actor() RETURNS text
+  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_actor_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_actor() IS
+  'For whom this session acts: the setting pml.actor for admins and proxies, the role itself for anyone else';
+
+CREATE FUNCTION @extschema@.pml_is_admin() RETURNS boolean
+  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_is_admin_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_is_admin() IS 'Whether the current user is a superuser or a member of pml_admin';
+
+CREATE FUNCTION @extschema@.pml_may_act(org text, project text) RETURNS boolean
+  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_may_act_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_may_act(text, text) IS 'Whether the current user may change things in this scope';
+
+CREATE FUNCTION @extschema@.pml_check_may_act(org text, project text) RETURNS void
+  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_may_act_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_check_may_act(text, text) IS 'An error unless the current user may act in this scope';
+
+CREATE FUNCTION @extschema@.pml_visible(org text, project text, visibility text, created_by text) RETURNS boolean
+  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_visible_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_visible(text, text, text, text) IS
+  'Whether the current user sees a record of this scope, visibility and creator: the rule behind every policy';
+
+CREATE FUNCTION @extschema@.pml_grant(role_name name, org text, project text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF pml_grant.role_name IS NULL OR NOT EXISTS (SELECT FROM pg_roles WHERE rolname = pml_grant.role_name) THEN
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+      MESSAGE = format('Role "%s" does not exist', pml_grant.role_name),
+      HINT = 'Create it first: CREATE ROLE … LOGIN.';
+  END IF;
+  PERFORM @extschema@.pml_check_part('org', pml_grant.org), @extschema@.pml_check_part('project', pml_grant.project);
+  INSERT INTO pml.scope_grants AS g (role_name, org, project, granted_by)
+  VALUES (pml_grant.role_name, pml_grant.org, pml_grant.project, @extschema@.pml_actor())
+  ON CONFLICT DO NOTHING;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_grant(name, text, text) IS 'Lets a role act in a scope (admins only)';
+
+CREATE FUNCTION @extschema@.pml_revoke(role_name name, org text, project text) RETURNS boolean
+  LANGUAGE sql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+  WITH gone AS (
+    DELETE FROM pml.scope_grants g
+    WHERE g.role_name = $1 AND g.org = $2 AND g.project = $3
+    RETURNING 1)
+  SELECT EXISTS (SELECT FROM gone)
+$$;
+COMMENT ON FUNCTION @extschema@.pml_revoke(name, text, text) IS
+  'Takes back what pml_grant gave (admins only); whether there was such a grant';

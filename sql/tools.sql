@@ -1,0 +1,71 @@
+-- The tools of MCP servers: what they take and give, and how often they are used.
+
+CREATE TABLE pml.tool_schema (
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  tool_id text COLLATE "C" NOT NULL,
+  server_id text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  description text,
+  input_schema jsonb NOT NULL DEFAULT '{"type": "object"}',
+  output_schema jsonb,
+  cached_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (org, project, tool_id)
+);
+COMMENT ON TABLE pml.tool_schema IS 'The tools of the MCP servers of a scope';
+COMMENT ON COLUMN pml.tool_schema.org IS 'Organisation';
+COMMENT ON COLUMN pml.tool_schema.project IS 'Project';
+COMMENT ON COLUMN pml.tool_schema.tool_id IS 'server:tool';
+COMMENT ON COLUMN pml.tool_schema.server_id IS 'The server';
+COMMENT ON COLUMN pml.tool_schema.name IS 'The tool''s own name';
+COMMENT ON COLUMN pml.tool_schema.description IS 'What it does, as the server says';
+COMMENT ON COLUMN pml.tool_schema.input_schema IS 'JSON Schema of its arguments';
+COMMENT ON COLUMN pml.tool_schema.output_schema IS 'JSON Schema of its result, if the server gives one';
+COMMENT ON COLUMN pml.tool_schema.cached_at IS 'When the server last said so';
+
+CREATE SEQUENCE pml.tool_usage_id_seq;
+CREATE TABLE pml.tool_usage (
+  id bigint NOT NULL DEFAULT nextval('pml.tool_usage_id_seq') PRIMARY KEY,
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  actor text NOT NULL,
+  server_id text NOT NULL,
+  tool_id text NOT NULL,
+  capability_fqdn text COLLATE "C" REFERENCES pml.capability_records (id),
+  success boolean NOT NULL,
+  duration_ms integer NOT NULL CHECK (duration_ms >= 0),
+  error_message text,
+  used_at timestamptz NOT NULL DEFAULT now()
+);
+ALTER SEQUENCE pml.tool_usage_id_seq OWNED BY pml.tool_usage.id;
+CREATE INDEX tool_usage_scope ON pml.tool_usage (org, project, used_at);
+CREATE INDEX tool_usage_capability ON pml.tool_usage (capability_fqdn) WHERE capability_fqdn IS NOT NULL;
+COMMENT ON TABLE pml.tool_usage IS 'Every call of a tool or capability';
+COMMENT ON COLUMN pml.tool_usage.id IS 'Order of the calls';
+COMMENT ON COLUMN pml.tool_usage.org IS 'Organisation';
+COMMENT ON COLUMN pml.tool_usage.project IS 'Project';
+COMMENT ON COLUMN pml.tool_usage.actor IS 'For whom the call was made';
+COMMENT ON COLUMN pml.tool_usage.server_id IS 'The server; pml-capabilities for capabilities';
+COMMENT ON COLUMN pml.tool_usage.tool_id IS 'The tool or capability, by the name that was called';
+COMMENT ON COLUMN pml.tool_usage.capability_fqdn IS 'The capability, if it was one';
+COMMENT ON COLUMN pml.tool_usage.success IS 'Whether it went well';
+COMMENT ON COLUMN pml.tool_usage.duration_ms IS 'How long it took, in milliseconds';
+COMMENT ON COLUMN pml.tool_usage.error_message IS 'What went wrong';
+COMMENT ON COLUMN pml.tool_usage.used_at IS 'When';
+
+CREATE FUNCTION @extschema@.pml_tools_notify() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tool pml.tool_schema := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+BEGIN
+  IF TG_OP <> 'UPDATE' OR (NEW.name, NEW.description, NEW.input_schema, NEW.output_schema)
+     IS DISTINCT FROM (OLD.name, OLD.description, OLD.input_schema, OLD.output_schema) THEN
+    PERFORM pg_notify('pml_tools_changed', tool.org || '.' || tool.project);
+  END IF;
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_tools_notify() IS 'Trigger: tells listeners that a scope''s tools have changed';
+CREATE TRIGGER tool_schema_notify AFTER INSERT OR UPDATE OR DELETE ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tools_notify();

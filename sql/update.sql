@@ -1,0 +1,80 @@
+-- New versions of a capability, and old ones made new.
+
+CREATE FUNCTION @extschema@.pml_check_changed(changed boolean, spec text, fqdn text) RETURNS void
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT changed THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM006',
+      MESSAGE = format('Not permitted to change capability "%s"', $2),
+      DETAIL = format('It belongs to scope %s.%s.', split_part($3, '.', 1), split_part($3, '.', 2)),
+      HINT = 'Copy it into your scope with pml_fork, or ask for a grant on its scope (pml_grant).';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_check_changed(boolean, text, text) IS
+  'An error when a change met no row, because the record is of a scope in which the current user may not act';
+
+CREATE FUNCTION @extschema@.pml_update(
+    spec text, code text, version_tag text DEFAULT NULL, change_summary text DEFAULT NULL,
+    parameters_schema jsonb DEFAULT NULL)
+  RETURNS integer
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  target text := (@extschema@.pml_locate(pml_update.spec))[1];
+  tag text := @extschema@.pml_version_tag(pml_update.version_tag);
+  result integer;
+BEGIN
+  IF target IS NULL OR pml_update.code IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_update needs a spec and code';
+  END IF;
+  IF EXISTS (SELECT FROM pml.capability_versions v WHERE v.capability_fqdn = target AND v.version_tag = tag) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Version tag %s already exists for %s', tag, split_part(pml_update.spec, '@', 1)),
+      HINT = 'A tag names one version for ever. Give the next one.';
+  END IF;
+  UPDATE pml.capability_records r
+  SET code_snippet = pml_update.code,
+      version_tag = coalesce(tag, r.version_tag),
+      parameters_schema = coalesce(pml_update.parameters_schema, r.parameters_schema),
+      -- A summary belongs to a change; without one there is nothing to say.
+      change_summary = CASE
+        WHEN (r.code_snippet, r.parameters_schema) IS DISTINCT FROM
+             (pml_update.code, coalesce(pml_update.parameters_schema, r.parameters_schema)) OR tag IS NOT NULL
+        THEN pml_update.change_summary ELSE r.change_summary END
+  WHERE r.id = target
+  RETURNING r.version INTO result;
+  PERFORM @extschema@.pml_check_changed(FOUND, pml_update.spec, target);
+  RETURN result;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_update(text, text, text, text, jsonb) IS
+  'Makes a new version with this code and returns its number; the same code without a new tag changes nothing';
+
+CREATE FUNCTION @extschema@.pml_rollback(spec text) RETURNS integer
+  LANGUAGE plpgsql VOLATILE STRICT SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  located text[] := @extschema@.pml_locate(pml_rollback.spec);
+  old record;
+  result integer;
+BEGIN
+  SELECT * INTO old FROM pml.capability_versions v
+  WHERE v.capability_fqdn = located[1] AND v.version = located[2]::integer;
+  UPDATE pml.capability_records r
+  SET code_snippet = old.code_snippet, parameters_schema = old.parameters_schema, code_url = old.code_url,
+      change_summary = CASE
+        WHEN (r.code_snippet, r.parameters_schema, r.code_url) IS DISTINCT FROM
+             (old.code_snippet, old.parameters_schema, old.code_url)
+        THEN format('Rollback to version %s', old.version) ELSE r.change_summary END
+  WHERE r.id = located[1]
+  RETURNING r.version INTO result;
+  PERFORM @extschema@.pml_check_changed(FOUND, pml_rollback.spec, located[1]);
+  RETURN result;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_rollback(text) IS
+  'Makes the version that the spec names the newest again, as a new version, and returns its number';

@@ -1,0 +1,174 @@
+-- What follows from a change of a record: claims, versions, aliases, history, notification. These run with the
+-- extension owner's rights, since they must see names that the writer doesn't, and they tell nothing about them.
+
+CREATE FUNCTION @extschema@.pml_claim_name(org text, project text, name text, fqdn text, kind text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  reserved timestamptz;
+BEGIN
+  INSERT INTO pml.name_claims AS c (org, project, name, fqdn, kind)
+  VALUES ($1, $2, $3, $4, $5)
+  ON CONFLICT (org, project, name) DO UPDATE
+    SET fqdn = excluded.fqdn, kind = excluded.kind, reserved_until = NULL
+    WHERE c.fqdn = excluded.fqdn OR c.reserved_until <= now();
+  IF FOUND THEN
+    RETURN;
+  END IF;
+  SELECT c.reserved_until INTO reserved FROM pml.name_claims c WHERE c.org = $1 AND c.project = $2 AND c.name = $3;
+  IF reserved IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
+      HINT = 'Use another name.';
+  ELSE
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' is reserved in scope %s.%s', $3, $1, $2),
+      DETAIL = format('A capability of this name was deleted; the name is free from %s on.', reserved),
+      HINT = 'Use another name until then.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_claim_name(text, text, text, text, text) IS
+  'Takes a name for a record, or fails if another holds it (internal)';
+REVOKE EXECUTE ON FUNCTION @extschema@.pml_claim_name(text, text, text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.pml_record_identify() RETURNS trigger
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NEW.id IS NOT NULL THEN
+    -- A restored base server replaces the untouched one that CREATE EXTENSION made.
+    DELETE FROM pml.capability_records r
+    WHERE r.id = NEW.id AND r.org = 'pml' AND r.project = 'std' AND r.version = 1 AND r.updated_at = r.created_at;
+    RETURN NEW;
+  END IF;
+  FOR length IN 4..64 LOOP
+    NEW.hash := left(NEW.code_hash, length);
+    NEW.id := concat_ws('.', NEW.org, NEW.project, NEW.namespace, NEW.action, NEW.hash);
+    EXIT WHEN NOT EXISTS (SELECT FROM pml.capability_records r WHERE r.id = NEW.id);
+    IF length = 64 THEN
+      RAISE EXCEPTION USING ERRCODE = 'PM003',
+        MESSAGE = format('Too many capabilities of the same code under %s.%s.%s.%s',
+                         NEW.org, NEW.project, NEW.namespace, NEW.action),
+        HINT = 'Give it another name, or make one of them visible to the project.';
+    END IF;
+  END LOOP;
+  IF NEW.display_name IS NULL THEN
+    FOR length IN 8..64 LOOP
+      NEW.display_name := 'unnamed_' || left(NEW.code_hash, length);
+      EXIT WHEN NOT EXISTS (SELECT FROM pml.name_claims c
+                            WHERE c.org = NEW.org AND c.project = NEW.project AND c.name = NEW.display_name);
+    END LOOP;
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_record_identify() IS 'Trigger: gives a new record the shortest FQDN that is free';
+
+CREATE FUNCTION @extschema@.pml_record_keep() RETURNS trigger
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  reservation interval := current_setting('pml.name_reservation')::interval;
+  is_new boolean := TG_OP = 'INSERT';
+BEGIN
+  IF is_new AND NEW.deleted_at IS NULL THEN
+    PERFORM @extschema@.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
+  ELSIF NOT is_new AND NEW.display_name <> OLD.display_name THEN
+    PERFORM @extschema@.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
+    DELETE FROM pml.capability_aliases a
+    WHERE a.org = NEW.org AND a.project = NEW.project AND a.alias = NEW.display_name AND a.target_fqdn = NEW.id;
+    INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
+    VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
+    INSERT INTO pml.capability_rename_history (capability_id, old_name, new_name, renamed_by)
+    VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
+  END IF;
+
+  IF (is_new OR NEW.version <> OLD.version)
+     AND NOT EXISTS (SELECT FROM pml.capability_versions v
+                     WHERE v.capability_fqdn = NEW.id AND v.version = NEW.version) THEN
+    INSERT INTO pml.capability_versions
+      (capability_fqdn, version, version_tag, code_snippet, code_hash, parameters_schema, code_url,
+       updated_by, updated_at, change_summary)
+    VALUES
+      (NEW.id, NEW.version, NEW.version_tag, NEW.code_snippet, NEW.code_hash, NEW.parameters_schema, NEW.code_url,
+       NEW.updated_by, NEW.updated_at, NEW.change_summary);
+  END IF;
+
+  IF NOT is_new AND NEW.deleted_at IS NOT NULL THEN
+    IF current_setting('pml.force_delete') <> 'on' AND EXISTS (
+         SELECT FROM pml.capability_dependencies d JOIN pml.capability_records r ON r.id = d.from_fqdn
+         WHERE d.to_fqdn = NEW.id AND d.from_fqdn <> NEW.id AND r.deleted_at IS NULL) THEN
+      RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
+        MESSAGE = format('Capability "%s" can''t be deleted: other capabilities depend on it', NEW.display_name),
+        HINT = 'See pml_dependents, or delete it all the same with force => true.';
+    END IF;
+    DELETE FROM pml.capability_aliases a WHERE a.target_fqdn = NEW.id;
+    UPDATE pml.name_claims c SET kind = 'reserved', reserved_until = NEW.deleted_at + reservation
+    WHERE c.fqdn = NEW.id;
+  END IF;
+
+  IF NEW.record_type = 'capability' AND (
+       is_new AND NOT @extschema@.pml_is_unnamed(NEW.display_name)
+       OR NOT is_new AND (NEW.display_name, NEW.description, NEW.parameters_schema, NEW.visibility, NEW.deleted_at)
+          IS DISTINCT FROM (OLD.display_name, OLD.description, OLD.parameters_schema, OLD.visibility, OLD.deleted_at)
+          AND NOT (@extschema@.pml_is_unnamed(OLD.display_name) AND @extschema@.pml_is_unnamed(NEW.display_name))) THEN
+    PERFORM pg_notify('pml_tools_changed', NEW.org || '.' || NEW.project);
+  END IF;
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_record_keep() IS
+  'Trigger: keeps claims, versions, aliases and history in step with a record, and notifies';
+
+CREATE FUNCTION @extschema@.pml_record_refuse_delete() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF OLD.org = 'pml' AND OLD.project = 'std' AND OLD.version = 1 AND OLD.updated_at = OLD.created_at
+     AND pg_trigger_depth() > 1 THEN
+    RETURN OLD;
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'PM007',
+    MESSAGE = format('The record of "%s" can''t be removed: its FQDN must never mean anything else', OLD.display_name),
+    HINT = 'Use pml_delete, which leaves a tombstone.';
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_record_refuse_delete() IS 'Trigger: records are deleted with pml_delete only';
+
+CREATE FUNCTION @extschema@.pml_alias_keep() RETURNS trigger
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  target record;
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    DELETE FROM pml.name_claims c
+    WHERE c.org = OLD.org AND c.project = OLD.project AND c.name = OLD.alias
+      AND c.fqdn = OLD.target_fqdn AND c.kind = 'alias'
+      -- The name of a record being deleted is about to be reserved.
+      AND NOT EXISTS (SELECT FROM pml.capability_records r WHERE r.id = OLD.target_fqdn AND r.deleted_at IS NOT NULL);
+    RETURN NULL;
+  END IF;
+  SELECT * INTO target FROM pml.capability_records r WHERE r.id = NEW.target_fqdn FOR KEY SHARE;
+  IF target.deleted_at IS NOT NULL OR (target.org, target.project) IS DISTINCT FROM (NEW.org, NEW.project)
+     OR target.display_name = NEW.alias THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM004',
+      MESSAGE = format('"%s" can''t be an alias of %s', NEW.alias, NEW.target_fqdn),
+      HINT = 'An alias is another name of a live capability in the same scope.';
+  END IF;
+  PERFORM @extschema@.pml_claim_name(NEW.org, NEW.project, NEW.alias, NEW.target_fqdn, 'alias');
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_alias_keep() IS 'Trigger: an alias holds its name, and only as long as it exists';
+
+CREATE TRIGGER capability_records_b_identify BEFORE INSERT ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_identify();
+CREATE TRIGGER capability_records_keep AFTER INSERT OR UPDATE ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_keep();
+CREATE TRIGGER capability_records_refuse_delete BEFORE DELETE ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_refuse_delete();
+CREATE TRIGGER capability_aliases_keep AFTER INSERT OR DELETE ON pml.capability_aliases
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_alias_keep();

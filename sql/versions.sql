@@ -1,0 +1,42 @@
+-- Every version that ever was, the current one too; rows are only ever added.
+
+CREATE SEQUENCE pml.capability_versions_id_seq;
+CREATE TABLE pml.capability_versions (
+  id bigint NOT NULL DEFAULT nextval('pml.capability_versions_id_seq') PRIMARY KEY,
+  capability_fqdn text COLLATE "C" NOT NULL,
+  version integer NOT NULL CHECK (version > 0),
+  version_tag text COLLATE "C",
+  version_key text COLLATE "C" GENERATED ALWAYS AS (@extschema@.pml_version_key(version_tag)) STORED,
+  code_snippet text,
+  code_hash text COLLATE "C" NOT NULL,
+  parameters_schema jsonb,
+  code_url text,
+  updated_by text NOT NULL,
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  change_summary text,
+  UNIQUE (capability_fqdn, version),
+  UNIQUE (capability_fqdn, version_tag)
+);
+ALTER SEQUENCE pml.capability_versions_id_seq OWNED BY pml.capability_versions.id;
+CREATE INDEX capability_versions_key ON pml.capability_versions (capability_fqdn, version_key, version)
+  WHERE version_tag IS NOT NULL;
+CREATE INDEX capability_versions_time ON pml.capability_versions (capability_fqdn, updated_at, version);
+
+COMMENT ON TABLE pml.capability_versions IS 'All versions of all capabilities; append-only';
+COMMENT ON COLUMN pml.capability_versions.id IS 'Order of creation';
+COMMENT ON COLUMN pml.capability_versions.capability_fqdn IS 'The record whose version this is';
+COMMENT ON COLUMN pml.capability_versions.version IS 'Counted from 1 for each record';
+COMMENT ON COLUMN pml.capability_versions.version_tag IS 'Semantic version (v1.2.0), unique in a record';
+COMMENT ON COLUMN pml.capability_versions.version_key IS 'Orders tags by precedence';
+COMMENT ON COLUMN pml.capability_versions.code_snippet IS 'The code of this version; NULL for a server';
+COMMENT ON COLUMN pml.capability_versions.code_hash IS 'Its whole hash';
+COMMENT ON COLUMN pml.capability_versions.parameters_schema IS 'JSON Schema of its arguments';
+COMMENT ON COLUMN pml.capability_versions.code_url IS 'Where this version of a server can be fetched';
+COMMENT ON COLUMN pml.capability_versions.updated_by IS 'The actor who made it';
+COMMENT ON COLUMN pml.capability_versions.updated_at IS 'When it became the current one';
+COMMENT ON COLUMN pml.capability_versions.change_summary IS 'Why it was made';
+
+-- The current version of a record always has its row. In this direction pg_dump restores versions before records.
+ALTER TABLE pml.capability_records
+  ADD FOREIGN KEY (id, version) REFERENCES pml.capability_versions (capability_fqdn, version)
+  DEFERRABLE INITIALLY DEFERRED;
