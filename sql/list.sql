@@ -13,7 +13,7 @@ CREATE FUNCTION @extschema@.pml_list(
     SELECT @extschema@.pml_org() AS org, @extschema@.pml_project() AS project,
            @extschema@.pml_glob_to_like(pml_list.pattern) AS name_pattern,
            @extschema@.pml_glob_to_like(pml_list.created_by) AS creator_pattern
-    WHERE @extschema@.pml_check_list(named_only, unnamed_only, visibility, sort_by, "limit", "offset"))
+    WHERE @extschema@.pml_check_list(named_only, unnamed_only, visibility, sort_by))
   SELECT r.id,
          CASE WHEN r.org = here.org AND r.project = here.project THEN r.display_name
               ELSE r.org || '.' || r.project || ':' || r.display_name END,
@@ -49,7 +49,7 @@ CREATE FUNCTION @extschema@.pml_check_visibility(visibility text) RETURNS text
 BEGIN
   IF visibility NOT IN ('private', 'project', 'org', 'public') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid visibility: "%s"', left(visibility, 100)),
+      MESSAGE = format('Invalid visibility: "%s"', @extschema@.pml_excerpt(visibility)),
       HINT = 'Use private, project, org or public.';
   END IF;
   RETURN visibility;
@@ -58,8 +58,7 @@ $$;
 COMMENT ON FUNCTION @extschema@.pml_check_visibility(text) IS 'The visibility, if it is one; else an error';
 
 CREATE FUNCTION @extschema@.pml_check_list(
-    named_only boolean, unnamed_only boolean, visibility text, sort_by text, "limit" bigint, "offset" bigint)
-  RETURNS boolean
+    named_only boolean, unnamed_only boolean, visibility text, sort_by text) RETURNS boolean
   LANGUAGE plpgsql STABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -69,16 +68,12 @@ BEGIN
   END IF;
   IF coalesce(sort_by, '') NOT IN ('usage', 'name', 'created') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid sort_by: "%s"', left(sort_by, 100)), HINT = 'Use usage, name or created.';
-  END IF;
-  IF "limit" < 0 OR "offset" < 0 THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'limit and offset must not be negative', HINT = 'Leave limit out to get all.';
+      MESSAGE = format('Invalid sort_by: "%s"', @extschema@.pml_excerpt(sort_by)), HINT = 'Use usage, name or created.';
   END IF;
   PERFORM @extschema@.pml_check_visibility(visibility);
   PERFORM @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project());
   RETURN true;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_list(boolean, boolean, text, text, bigint, bigint) IS
+COMMENT ON FUNCTION @extschema@.pml_check_list(boolean, boolean, text, text) IS
   'True, or an error that says which argument of pml_list is wrong';

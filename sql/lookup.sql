@@ -66,18 +66,25 @@ COMMENT ON FUNCTION @extschema@.pml_whois(text) IS
   'The whole record as JSON, with aliases, dependencies, provenance and statistics';
 
 CREATE FUNCTION @extschema@.pml_dependents(spec text) RETURNS TABLE (fqdn text, display_name text, depth integer)
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  WITH RECURSIVE reached AS (
-    SELECT (@extschema@.pml_locate($1))[1] AS fqdn, 0 AS depth, ARRAY[]::text[] AS path
-    UNION ALL
-    SELECT d.from_fqdn, reached.depth + 1, reached.path || reached.fqdn
-    FROM reached JOIN pml.capability_dependencies d ON d.to_fqdn = reached.fqdn
-    WHERE d.from_fqdn <> ALL (reached.path || reached.fqdn))
-  SELECT r.id, r.display_name, min(reached.depth)
-  FROM reached JOIN pml.capability_records r ON r.id = reached.fqdn
-  WHERE reached.depth > 0 AND r.deleted_at IS NULL
-  GROUP BY r.id, r.display_name
-  ORDER BY min(reached.depth), r.display_name
+#variable_conflict use_column
+DECLARE
+  frontier text[] := ARRAY[(@extschema@.pml_locate(pml_dependents.spec))[1]];
+  reached text[] := frontier;
+  distance integer := 0;
+BEGIN
+  -- Level by level: the number of paths may be exponential, that of capabilities isn't.
+  LOOP
+    distance := distance + 1;
+    SELECT array_agg(DISTINCT d.from_fqdn::text) INTO frontier
+    FROM pml.capability_dependencies d JOIN pml.capability_records r ON r.id = d.from_fqdn AND r.deleted_at IS NULL
+    WHERE d.to_fqdn = ANY (frontier) AND d.from_fqdn <> ALL (reached);
+    EXIT WHEN frontier IS NULL;
+    reached := reached || frontier;
+    RETURN QUERY SELECT r.id, r.display_name, distance FROM pml.capability_records r
+                 WHERE r.id = ANY (frontier) ORDER BY r.display_name;
+  END LOOP;
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_dependents(text) IS 'The capabilities that call this one, directly or through others';

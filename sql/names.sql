@@ -51,3 +51,8 @@ COMMENT ON FUNCTION @extschema@.pml_glob_to_like(text) IS 'The LIKE pattern of a
 CREATE FUNCTION @extschema@.pml_nearest(wanted text, candidates text[]) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_nearest_wrapper';
 COMMENT ON FUNCTION @extschema@.pml_nearest(text, text[]) IS 'The candidate that someone who wrote this may have meant';
+
+CREATE FUNCTION @extschema@.pml_excerpt(given text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pg_catalog.regexp_replace(pg_catalog.left(given, 100), '[[:cntrl:]]', '?', 'g');
+COMMENT ON FUNCTION @extschema@.pml_excerpt(text) IS 'What was given, short and printable, for use in a message';

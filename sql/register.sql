@@ -11,7 +11,7 @@ CREATE FUNCTION @extschema@.pml_register(
 DECLARE
   here_org text := @extschema@.pml_org();
   here_project text := @extschema@.pml_project();
-  hash text := @extschema@.pml_code_hash(pml_register.code);
+  whole_hash text := @extschema@.pml_code_hash(pml_register.code);
   existing record;
   fqdn text;
 BEGIN
@@ -21,7 +21,7 @@ BEGIN
   LOOP
     SELECT r.id, r.display_name INTO existing
     FROM pml.capability_records r
-    WHERE r.org = here_org AND r.project = here_project AND r.code_hash = hash
+    WHERE r.org = here_org AND r.project = here_project AND r.code_hash = whole_hash
       AND r.record_type = 'capability' AND r.deleted_at IS NULL
     ORDER BY r.display_name = pml_register.name DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
     LIMIT 1;

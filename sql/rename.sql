@@ -46,7 +46,7 @@ BEGIN
   DELETE FROM pml.capability_aliases a WHERE a.org = here_org AND a.project = here_project AND a.alias = bare;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001',
-      MESSAGE = format('Alias not found: %s', left(pml_release_alias.alias, 200)),
+      MESSAGE = format('Alias not found: %s', @extschema@.pml_excerpt(pml_release_alias.alias)),
       HINT = 'pml_whois lists the aliases of a capability.';
   END IF;
 END

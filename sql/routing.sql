@@ -31,7 +31,7 @@ CREATE FUNCTION @extschema@.pml_check_routing(routing text) RETURNS text
 BEGIN
   IF routing NOT IN ('local', 'cloud') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid routing: "%s"', left(routing, 100)), HINT = 'Use local or cloud.';
+      MESSAGE = format('Invalid routing: "%s"', @extschema@.pml_excerpt(routing)), HINT = 'Use local or cloud.';
   END IF;
   RETURN routing;
 END

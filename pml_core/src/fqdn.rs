@@ -26,7 +26,8 @@ impl<'a> Fqdn<'a> {
         let problem = |detail: String| Error::InvalidFqdn { value: text.to_owned(), detail };
         let mut parts = text.split('.');
         let mut next = || parts.next().ok_or(());
-        let (Ok(org), Ok(project), Ok(namespace), Ok(action), Ok(hash)) = (next(), next(), next(), next(), next())
+        let (Ok(org), Ok(project), Ok(namespace), Ok(action), Ok(hash)) =
+            (next(), next(), next(), next(), next())
         else {
             return Err(problem(format!("It has {} parts; an FQDN has 5.", text.split('.').count())));
         };

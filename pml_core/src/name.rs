@@ -51,7 +51,8 @@ pub fn check_name(name: &str) -> Result<()> {
 /// A name that a person or agent may give to a capability: a display name outside the reserved forms.
 pub fn check_given_name(name: &str) -> Result<()> {
     check_name(name)?;
-    let reserved = |detail: &str| Err(Error::InvalidName { name: name.to_owned(), detail: detail.to_owned() });
+    let reserved =
+        |detail: &str| Err(Error::InvalidName { name: name.to_owned(), detail: detail.to_owned() });
     if is_unnamed(name) {
         return reserved("Names of the form unnamed_<hash> are reserved for capabilities without a name.");
     }

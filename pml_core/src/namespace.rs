@@ -16,7 +16,9 @@ const DEFAULT: &str = "util";
 pub fn infer(tools: &[impl AsRef<str>]) -> &'static str {
     RULES
         .iter()
-        .find(|(_, patterns)| tools.iter().any(|tool| patterns.iter().any(|pattern| fits(tool.as_ref(), pattern))))
+        .find(|(_, patterns)| {
+            tools.iter().any(|tool| patterns.iter().any(|pattern| fits(tool.as_ref(), pattern)))
+        })
         .map_or(DEFAULT, |(namespace, _)| namespace)
 }
 

@@ -22,7 +22,11 @@ pub enum Target<'a> {
     /// In the current scope.
     Name(&'a str),
     /// In a scope given with it.
-    Scoped { org: &'a str, project: &'a str, name: &'a str },
+    Scoped {
+        org: &'a str,
+        project: &'a str,
+        name: &'a str,
+    },
     Fqdn(Fqdn<'a>),
 }
 
@@ -86,7 +90,9 @@ mod tests {
 
     #[test]
     fn what_is_none_of_them() {
-        for text in ["", "@v1", "a@", "a@b@c", "a.b", "a.b.c:d", "a:b.c", ".a:b", "a.:b", "a.b:", "a b", "a.b.c.d.e"] {
+        for text in
+            ["", "@v1", "a@", "a@b@c", "a.b", "a.b.c:d", "a:b.c", ".a:b", "a.:b", "a.b:", "a b", "a.b.c.d.e"]
+        {
             assert!(Spec::parse(text).is_err(), "{text}");
         }
     }

@@ -96,6 +96,9 @@ mod tests {
 
     #[test]
     fn what_is_no_call_of_a_tool() {
-        assert_eq!(tools_used("return [mcp.fs, mcp[args.x].y(), other.fs.read(), mcp.x()]").unwrap(), [""; 0]);
+        assert_eq!(
+            tools_used("return [mcp.fs, mcp[args.x].y(), other.fs.read(), mcp.x()]").unwrap(),
+            [""; 0]
+        );
     }
 }

@@ -31,10 +31,9 @@ impl<'a> VersionSpec<'a> {
         let mut numbers = digits.splitn(3, '.');
         match (numbers.next(), numbers.next(), numbers.next()) {
             (Some(major), None, _) => Ok(VersionSpec::Major(number(major).ok_or_else(problem)?)),
-            (Some(major), Some(minor), None) => Ok(VersionSpec::Minor(
-                number(major).ok_or_else(problem)?,
-                number(minor).ok_or_else(problem)?,
-            )),
+            (Some(major), Some(minor), None) => {
+                Ok(VersionSpec::Minor(number(major).ok_or_else(problem)?, number(minor).ok_or_else(problem)?))
+            }
             _ => Tag::parse(text).map(VersionSpec::Exact).map_err(|_| problem()),
         }
     }
@@ -182,8 +181,22 @@ mod tests {
     #[test]
     fn what_is_no_specifier() {
         for text in [
-            "", "v", "V1", "v01", "v-1", "v1.", "v1.02", "v1.2.x", "newest", "2025-13-01", "2025-02-30", "v1 ",
-            "99999999999999999999", "2025-12-22T25:00:00Z", "é2345-12-22", "1.2.3.4",
+            "",
+            "v",
+            "V1",
+            "v01",
+            "v-1",
+            "v1.",
+            "v1.02",
+            "v1.2.x",
+            "newest",
+            "2025-13-01",
+            "2025-02-30",
+            "v1 ",
+            "99999999999999999999",
+            "2025-12-22T25:00:00Z",
+            "é2345-12-22",
+            "1.2.3.4",
         ] {
             assert!(VersionSpec::parse(text).is_err(), "{text}");
         }
@@ -194,7 +207,18 @@ mod tests {
         for tag in ["v1.2.0", "1.2.0", "v0.0.0", "v1.0.0-alpha.1", "v1.0.0-0a.x-y", "v1.0.0+build.01"] {
             Tag::parse(tag).unwrap();
         }
-        for tag in ["", "v1", "v1.2", "v1.2.3.4", "v1.02.3", "v1.2.3-", "v1.2.3-01", "v1.2.3+", "v1.2.3-a..b", "x1.2.3"] {
+        for tag in [
+            "",
+            "v1",
+            "v1.2",
+            "v1.2.3.4",
+            "v1.02.3",
+            "v1.2.3-",
+            "v1.2.3-01",
+            "v1.2.3+",
+            "v1.2.3-a..b",
+            "x1.2.3",
+        ] {
             assert!(Tag::parse(tag).is_err(), "{tag}");
         }
         assert_eq!(Tag::parse("1.2.0").unwrap().stored(), "v1.2.0");
@@ -203,8 +227,20 @@ mod tests {
     #[test]
     fn precedence_is_that_of_the_semver_specification() {
         let ascending = [
-            "v0.9.9", "v1.0.0-alpha", "v1.0.0-alpha.1", "v1.0.0-alpha.beta", "v1.0.0-beta", "v1.0.0-beta.2",
-            "v1.0.0-beta.11", "v1.0.0-rc.1", "v1.0.0", "v1.2.0", "v1.10.0", "v2.0.0-rc.1", "v2.0.0", "v10.0.0",
+            "v0.9.9",
+            "v1.0.0-alpha",
+            "v1.0.0-alpha.1",
+            "v1.0.0-alpha.beta",
+            "v1.0.0-beta",
+            "v1.0.0-beta.2",
+            "v1.0.0-beta.11",
+            "v1.0.0-rc.1",
+            "v1.0.0",
+            "v1.2.0",
+            "v1.10.0",
+            "v2.0.0-rc.1",
+            "v2.0.0",
+            "v10.0.0",
         ];
         for pair in ascending.windows(2) {
             let keys = pair.iter().map(|tag| Tag::parse(tag).unwrap().sort_key()).collect::<Vec<_>>();

@@ -19,7 +19,11 @@ enum Kind {
     /// Superusers and members of pml_admin.
     Admin,
     /// Members of pml_proxy speak for whom they say.
-    Proxy { org: String, project: String, actor: String },
+    Proxy {
+        org: String,
+        project: String,
+        actor: String,
+    },
     Role(Grants),
 }
 
@@ -72,7 +76,9 @@ impl Caller {
     pub(crate) fn may_act(&self, org: &str, project: &str) -> bool {
         match &self.kind {
             Kind::Admin => true,
-            Kind::Proxy { org: own_org, project: own_project, .. } => own_org == org && own_project == project,
+            Kind::Proxy { org: own_org, project: own_project, .. } => {
+                own_org == org && own_project == project
+            }
             Kind::Role(grants) => grants.any(|scope| scope.org == org && scope.project == project),
         }
     }
@@ -88,7 +94,9 @@ impl Caller {
             detail: None,
             hint: Some(match self.kind {
                 Kind::Role(_) => {
-                    format!("Set pml.org and pml.project to a scope of yours, or have an admin run: SELECT pml_grant('{actor}', '{org}', '{project}').")
+                    format!(
+                        "Set pml.org and pml.project to a scope of yours, or have an admin run: SELECT pml_grant('{actor}', '{org}', '{project}')."
+                    )
                 }
                 _ => "Set pml.org and pml.project to the scope for which you act.".to_owned(),
             }),
@@ -106,7 +114,9 @@ impl Caller {
         match &self.kind {
             Kind::Admin => true,
             _ if visibility == "public" => true,
-            Kind::Proxy { org: own_org, project: own_project, actor } => scope_sees(own_org, own_project, actor),
+            Kind::Proxy { org: own_org, project: own_project, actor } => {
+                scope_sees(own_org, own_project, actor)
+            }
             Kind::Role(grants) => grants.any(|scope| scope_sees(&scope.org, &scope.project, &grants.role)),
         }
     }

@@ -34,7 +34,10 @@ impl Code {
 
     /// Postgres packs the five characters into six bits each.
     fn packed(self) -> c_int {
-        self.sqlstate().iter().rev().fold(0, |packed, byte| (packed << 6) | ((c_int::from(*byte) - 0x30) & 0x3F))
+        self.sqlstate()
+            .iter()
+            .rev()
+            .fold(0, |packed, byte| (packed << 6) | ((c_int::from(*byte) - 0x30) & 0x3F))
     }
 }
 

@@ -3,6 +3,7 @@
 mod caller;
 mod code;
 mod error;
+mod explain;
 mod names;
 mod records;
 mod resolve;
@@ -17,4 +18,5 @@ pgrx::pg_module_magic!();
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::define();
+    explain::install();
 }

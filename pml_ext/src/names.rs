@@ -59,7 +59,10 @@ fn pml_glob_to_like(glob: &str) -> String {
     if glob.len() > LONGEST {
         let detail = format!("The pattern has {} bytes; at most {LONGEST} are allowed.", glob.len());
         let error = Error::InvalidPart { what: "pattern", value: glob.to_owned(), detail };
-        Report::or_raise::<()>(Err(Report { hint: Some("Use * and ? as wildcards.".to_owned()), ..error.into() }));
+        Report::or_raise::<()>(Err(Report {
+            hint: Some("Use * and ? as wildcards.".to_owned()),
+            ..error.into()
+        }));
     }
     glob::to_like(glob)
 }

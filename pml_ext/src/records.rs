@@ -54,7 +54,11 @@ pub(crate) fn by_alias(caller: &Caller, org: &str, project: &str, alias: &str) -
 fn find(caller: &Caller, index: &CStr, keys: &[Key]) -> Option<Found> {
     scan::rows(c"capability_records", index, keys, Direction::Forward, |row| {
         let is_live = row.column(column::DELETED_AT).is_none();
-        if is_live && is_seen(caller, row) { ControlFlow::Break(read(row)) } else { ControlFlow::Continue(()) }
+        if is_live && is_seen(caller, row) {
+            ControlFlow::Break(read(row))
+        } else {
+            ControlFlow::Continue(())
+        }
     })
 }
 
@@ -131,7 +135,9 @@ pub(crate) fn check_privileges() -> Result<()> {
                 code: Code::InsufficientPrivilege,
                 message: format!("permission denied for table {}", table.to_string_lossy()),
                 detail: None,
-                hint: Some("It was revoked: GRANT SELECT on the tables of schema pml brings it back.".to_owned()),
+                hint: Some(
+                    "It was revoked: GRANT SELECT on the tables of schema pml brings it back.".to_owned(),
+                ),
             });
         }
     }

@@ -119,11 +119,11 @@ fn suggest(org: &str, project: &str, name: &str, fcinfo: pg_sys::FunctionCallInf
     };
     Spi::connect(|client| {
         client
-            .select(&format!("SELECT {schema}.pml_name_suggestion($1, $2, $3)"), Some(1), &[
-                org.into(),
-                project.into(),
-                name.into(),
-            ])
+            .select(
+                &format!("SELECT {schema}.pml_name_suggestion($1, $2, $3)"),
+                Some(1),
+                &[org.into(), project.into(), name.into()],
+            )
             .ok()?
             .first()
             .get_one::<String>()

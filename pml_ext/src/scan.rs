@@ -36,7 +36,12 @@ impl Key {
             Order::Less => TEXT_LT,
             Order::Equal => TEXT_EQ,
         };
-        Key { strategy, function, collation: pg_sys::C_COLLATION_OID, value: value.into_datum().unwrap_or(0.into()) }
+        Key {
+            strategy,
+            function,
+            collation: pg_sys::C_COLLATION_OID,
+            value: value.into_datum().unwrap_or(0.into()),
+        }
     }
 
     pub(crate) fn is(value: &str) -> Key {
@@ -49,11 +54,21 @@ impl Key {
 
     /// Before a time, in Postgres' microseconds since 2000.
     pub(crate) fn before(time: i64) -> Key {
-        Key { strategy: Order::Less, function: TIMESTAMPTZ_LT, collation: pg_sys::InvalidOid, value: time.into() }
+        Key {
+            strategy: Order::Less,
+            function: TIMESTAMPTZ_LT,
+            collation: pg_sys::InvalidOid,
+            value: time.into(),
+        }
     }
 
     pub(crate) fn name(value: *const pg_sys::NameData) -> Key {
-        Key { strategy: Order::Equal, function: NAME_EQ, collation: pg_sys::C_COLLATION_OID, value: value.into() }
+        Key {
+            strategy: Order::Equal,
+            function: NAME_EQ,
+            collation: pg_sys::C_COLLATION_OID,
+            value: value.into(),
+        }
     }
 }
 
@@ -87,13 +102,17 @@ impl Row {
     }
 }
 
-/// The table `pml.<name>`, or None before the extension is there.
+/// The schema of our tables, or None before the extension is there.
+pub(crate) fn schema() -> Option<pg_sys::Oid> {
+    // SAFETY: takes a C string and returns InvalidOid when there is no such schema.
+    let oid = unsafe { pg_sys::get_namespace_oid(c"pml".as_ptr(), true) };
+    (oid != pg_sys::InvalidOid).then_some(oid)
+}
+
+/// The table or index `pml.<name>`.
 pub(crate) fn relation(name: &CStr) -> Option<pg_sys::Oid> {
-    // SAFETY: both look-ups take C strings and return InvalidOid when there is no such thing.
-    let oid = unsafe {
-        let schema = pg_sys::get_namespace_oid(c"pml".as_ptr(), true);
-        if schema == pg_sys::InvalidOid { schema } else { pg_sys::get_relname_relid(name.as_ptr(), schema) }
-    };
+    // SAFETY: takes a C string and returns InvalidOid when there is no such relation.
+    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema()?) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 

@@ -1,0 +1,87 @@
+//! The SQL in README and docs/ is run, in order, each document in a database of its own; where output is shown, it is
+//! compared.
+
+use std::{fs, path::Path};
+
+use pml_tests::{Cluster, Database};
+
+/// The sessions of a document: the text of its ```sql blocks, each with the ```text block right after it, if any.
+fn sessions(markdown: &str) -> Vec<(String, Option<String>)> {
+    let mut sessions: Vec<(String, Option<String>)> = Vec::new();
+    let mut lines = markdown.lines();
+    let mut expects_output = false;
+    while let Some(line) = lines.next() {
+        let kind = line.trim().strip_prefix("```").unwrap_or("none");
+        if kind == "sql" || kind == "text" {
+            let block: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != "```").collect();
+            if kind == "sql" {
+                sessions.push((block.join("\n"), None));
+            } else if expects_output && let Some(last) = sessions.last_mut() {
+                last.1 = Some(block.join("\n"));
+            }
+            expects_output = kind == "sql";
+        } else if !line.trim().is_empty() {
+            expects_output = false;
+            // Blocks of other languages are skipped whole.
+            if kind != "none" && !kind.is_empty() {
+                let _ = lines.by_ref().take_while(|line| line.trim() != "```").count();
+            }
+        }
+    }
+    sessions
+}
+
+/// psql's output without trailing blanks, as it stands in a document.
+fn run(database: &Database, sql: &str) -> String {
+    let output = Cluster::shared().tool(
+        "psql",
+        &[
+            "-X",
+            "-d",
+            &database.name,
+            "-P",
+            "footer=off",
+            "-c",
+            "SET client_min_messages = error",
+            "-f",
+            &script(sql),
+        ],
+    );
+    let output = String::from_utf8_lossy(&output).into_owned();
+    let lines: Vec<&str> =
+        output.lines().skip(1).map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+fn script(sql: &str) -> String {
+    let file = tempfile::NamedTempFile::with_prefix("pml-doc-").unwrap().into_temp_path().keep().unwrap();
+    fs::write(&file, format!("\\set ON_ERROR_STOP on\n{sql}\n")).unwrap();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut fs::metadata(&file).unwrap().permissions(), 0o644);
+    let mut permissions = fs::metadata(&file).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o644);
+    fs::set_permissions(&file, permissions).unwrap();
+    file.to_string_lossy().into_owned()
+}
+
+#[test]
+fn the_sql_in_the_documents_runs_as_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut documents = vec![root.join("README.md")];
+    documents.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    let mut compared = 0;
+    for document in
+        documents.iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+    {
+        let database = Database::new();
+        for (sql, shown) in sessions(&fs::read_to_string(document).unwrap()) {
+            let output = run(&database, &sql);
+            if let Some(shown) = shown {
+                let shown: Vec<&str> =
+                    shown.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+                assert_eq!(output, shown.join("\n"), "{}:\n{sql}", document.display());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 0, "no document shows any output");
+}

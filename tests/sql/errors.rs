@@ -1,0 +1,172 @@
+//! Bad input of every kind: a clear error, an own SQLSTATE, and nothing changed.
+
+use pml_tests::{Ask, Database, failure};
+use postgres::types::ToSql;
+
+/// Every function that takes text, with the one argument that is tried out.
+const CALLS: &[&str] = &[
+    "SELECT pml_resolve($1)",
+    "SELECT * FROM pml_lookup($1)",
+    "SELECT pml_code($1)",
+    "SELECT pml_whois($1)",
+    "SELECT * FROM pml_history($1)",
+    "SELECT * FROM pml_dependents($1)",
+    "SELECT pml_register('return 5', name => $1)",
+    "SELECT pml_register('return 5', version_tag => $1)",
+    "SELECT pml_register('return 5', visibility => $1)",
+    "SELECT pml_register('return 5', routing => $1)",
+    "SELECT pml_update($1, 'return 5')",
+    "SELECT pml_update('known', 'return 5', version_tag => $1)",
+    "SELECT pml_rename($1, 'fresh')",
+    "SELECT pml_rename('known', $1)",
+    "SELECT pml_release_alias($1)",
+    "SELECT pml_delete($1)",
+    "SELECT pml_rollback($1)",
+    "SELECT pml_fork($1, 'fresh')",
+    "SELECT pml_fork('known', $1)",
+    "SELECT pml_register_server($1)",
+    "SELECT pml_register_tool($1, 'x')",
+    "SELECT pml_parse_fqdn($1)",
+    "SELECT pml_fqdn($1, 'b', 'c', 'd', 'return 1')",
+    "SELECT * FROM pml_list(visibility => $1)",
+    "SELECT * FROM pml_list(sort_by => $1)",
+];
+
+fn database() -> postgres::Client {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register('return 1', 'known')").unwrap();
+    db
+}
+
+fn fingerprint(db: &mut postgres::Client) -> Option<String> {
+    db.text(
+        "SELECT md5(string_agg(everything, '|' ORDER BY everything)) FROM (
+           SELECT r::text FROM pml.capability_records r UNION ALL SELECT v::text FROM pml.capability_versions v
+           UNION ALL SELECT a::text FROM pml.capability_aliases a UNION ALL SELECT c::text FROM pml.name_claims c
+           UNION ALL SELECT t::text FROM pml.tool_schema t) AS x (everything)",
+        &[],
+    )
+}
+
+#[test]
+fn bad_text_gets_a_clear_error_and_changes_nothing() {
+    let mut db = database();
+    let before = fingerprint(&mut db);
+    let huge = "x".repeat(1 << 20);
+    let wild = "é🦀".repeat(1000);
+    for call in CALLS {
+        for text in
+            ["", " ", "a b", "a\u{1}b", "\u{202e}", "'; DROP TABLE x; --", "a.b.c", "@", "a@@b", &huge, &wild]
+        {
+            let error = failure(db.query(*call, &[&text as &(dyn ToSql + Sync)]));
+            let code = error.code().code();
+            assert!(code.starts_with("PM") || code == "22023", "{call} with {:.20?}: {error:?}", text);
+            assert!(error.message().len() < 1500, "{call}: {} bytes", error.message().len());
+            assert!(!error.message().contains('\u{1}'), "{call}");
+            assert!(error.hint().is_some(), "{call} with {:.20?}: no hint", text);
+            assert!(!error.detail().unwrap_or_default().contains(".rs"), "{call}: {error:?}");
+        }
+    }
+    assert_eq!(fingerprint(&mut db), before);
+}
+
+#[test]
+fn null_is_no_surprise() {
+    let mut db = database();
+    let before = fingerprint(&mut db);
+    for call in CALLS {
+        let nothing: Option<&str> = None;
+        match db.query(*call, &[&nothing]) {
+            Ok(rows) => assert!(rows.len() <= 2, "{call}"),
+            Err(error) => {
+                let code = error.as_db_error().expect("an error of the server").code().code().to_owned();
+                assert!(code.starts_with("PM") || code == "22004" || code == "22023", "{call}: {error:?}");
+            }
+        }
+        db.batch_execute("DELETE FROM pml.tool_schema").unwrap();
+    }
+    // Only the calls in which NULL means "not given" have done anything.
+    let names = db.texts("SELECT name FROM pml_list() WHERE name NOT LIKE 'unnamed%' ORDER BY 1");
+    assert_eq!(names, ["known"], "{before:?}");
+}
+
+#[test]
+fn bad_code_is_refused_with_its_place() {
+    let mut db = database();
+    let before = fingerprint(&mut db);
+    for (code, place) in [
+        ("return (", "line 1, column"),
+        ("const a = 1;\nconst b = ;", "line 2, column"),
+        ("import x from 'fs'", "line 1, column"),
+    ] {
+        let error = failure(db.query("SELECT pml_register($1)", &[&code]));
+        assert_eq!(error.code().code(), "PM005");
+        assert!(error.message().contains(place), "{}", error.message());
+        let error = failure(db.query("SELECT pml_update('known', $1)", &[&code]));
+        assert_eq!(error.code().code(), "PM005");
+    }
+    for code in ["", "  \n"] {
+        assert_eq!(failure(db.query("SELECT pml_register($1)", &[&code])).code().code(), "PM005", "{code:?}");
+    }
+    for code in [
+        "(".repeat(100_000),
+        "[".repeat(100_000),
+        "x".repeat(10 << 20),
+        "!".repeat(100_000),
+        "`${".repeat(50_000),
+    ] {
+        assert_eq!(failure(db.query("SELECT pml_register($1)", &[&code])).code().code(), "PM005");
+    }
+    assert_eq!(fingerprint(&mut db), before);
+}
+
+#[test]
+fn invalid_utf8_is_stopped_at_the_protocol() {
+    let mut db = database();
+    let error = db.refusal("SELECT pml_resolve(E'a\\xff')");
+    assert_eq!(error.code().code(), "22021");
+}
+
+#[test]
+fn every_kind_of_error_has_its_own_code() {
+    let mut db = database();
+    for (statement, code, message) in [
+        ("SELECT pml_resolve('nothing')", "PM001", "Capability not found: nothing"),
+        ("SELECT pml_resolve('known@v7')", "PM002", "Version v7 not found for known"),
+        (
+            "SELECT pml_register('return 2', 'known')",
+            "PM003",
+            "Capability name 'known' already exists in scope local.default",
+        ),
+        (
+            "SELECT pml_register('return 2', 'not valid')",
+            "PM004",
+            "Invalid capability name: \"not valid\". Must be alphanumeric with underscores, hyphens, and colons only.",
+        ),
+        ("SELECT pml_resolve('known@newest')", "PM004", "Invalid version specifier: \"@newest\""),
+        (
+            "UPDATE pml.capability_records SET hash = 'abcd'",
+            "PM007",
+            "Column \"hash\" of capability \"known\" is immutable",
+        ),
+    ] {
+        let statement =
+            statement.replace("SET hash = 'abcd'", "SET hash = 'abcd' WHERE display_name = 'known'");
+        let error = db.refusal(&statement);
+        assert_eq!((error.code().code(), error.message()), (code, message));
+    }
+}
+
+#[test]
+fn a_slip_of_the_pen_is_pointed_out() {
+    let mut db = database();
+    db.batch_execute("SELECT pml_register('return 2', 'fs:read_json')").unwrap();
+    for (spec, meant) in [
+        ("fs:raed_json", "fs:read_json"),
+        ("knwon", "known"),
+        ("local.default:fs:read_jsn", "local.default:fs:read_json"),
+    ] {
+        let error = failure(db.query("SELECT pml_resolve($1)", &[&spec]));
+        assert_eq!(error.hint().unwrap(), format!("Did you mean \"{meant}\"?"));
+    }
+}

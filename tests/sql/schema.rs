@@ -1,0 +1,149 @@
+//! The schema: every public object is on the list, every column has its comment, every index is there.
+
+use std::collections::BTreeSet;
+
+use pml_tests::{Ask, Database};
+
+const LISTED: &str = include_str!("../../sql/public_objects.txt");
+
+fn listed() -> BTreeSet<String> {
+    LISTED
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .map(|line| line.rsplit_once(' ').expect("object and version").0.trim().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_list_of_public_objects_is_the_catalog() {
+    let mut db = Database::new().connect();
+    let there = db.texts(
+        "SELECT CASE d.classid
+                  WHEN 'pg_proc'::regclass THEN 'function ' || replace(d.objid::regprocedure::text, 'public.', '')
+                  ELSE CASE c.relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || d.objid::regclass END
+         FROM pg_depend d LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+         WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+           AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pml')
+           AND (d.classid = 'pg_proc'::regclass OR c.relkind IN ('r', 'v', 'S'))",
+    );
+    let there: BTreeSet<String> = there.into_iter().collect();
+    let listed = listed();
+    let missing: Vec<_> = there.difference(&listed).collect();
+    let gone: Vec<_> = listed.difference(&there).collect();
+    assert!(missing.is_empty() && gone.is_empty(), "not listed: {missing:#?}\nnot there: {gone:#?}");
+}
+
+#[test]
+fn everything_has_a_comment() {
+    let mut db = Database::new().connect();
+    let silent = db.texts(
+        "SELECT c.oid::regclass || coalesce('.' || a.attname, '')
+         FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+         WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r'
+           AND (obj_description(c.oid) IS NULL OR col_description(c.oid, a.attnum) IS NULL)
+         UNION ALL
+         SELECT p.oid::regprocedure::text FROM pg_proc p
+         WHERE p.proname LIKE 'pml\\_%' AND obj_description(p.oid, 'pg_proc') IS NULL",
+    );
+    assert_eq!(silent, [""; 0]);
+}
+
+#[test]
+fn functions_that_run_sql_pin_their_search_path() {
+    let mut db = Database::new().connect();
+    let loose = db.texts(
+        "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+         WHERE p.proname LIKE 'pml\\_%' AND l.lanname IN ('plpgsql', 'sql') AND p.prosqlbody IS NULL
+           AND NOT coalesce(p.proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']",
+    );
+    assert_eq!(loose, [""; 0]);
+    let foreign = db.texts(
+        "SELECT p.oid::regprocedure::text FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
+         WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+           AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pml') AND p.proname NOT LIKE 'pml\\_%'",
+    );
+    assert_eq!(foreign, [""; 0]);
+}
+
+#[test]
+fn the_columns_and_indexes_that_were_asked_for() {
+    let mut db = Database::new().connect();
+    for (table, columns) in [
+        (
+            "capability_records",
+            "id display_name org project namespace action hash created_by created_at updated_by updated_at version
+             version_tag ttl cache_policy parent_id forked_from verified signature usage_count success_count
+             total_latency_ms tags visibility code_snippet parameters_schema description tools_used routing
+             record_type code_url",
+        ),
+        ("capability_aliases", "alias org project target_fqdn created_at"),
+        (
+            "capability_versions",
+            "id capability_fqdn version version_tag code_snippet parameters_schema updated_by updated_at change_summary",
+        ),
+        ("capability_dependencies", "from_fqdn to_fqdn edge_type"),
+        ("capability_rename_history", "id capability_id old_name new_name renamed_at renamed_by"),
+        ("tool_schema", "tool_id server_id name description input_schema output_schema cached_at"),
+        ("tool_usage", "tool_id server_id success duration_ms"),
+        ("execution_trace", "capability_id executed_path decisions task_results success"),
+        ("task_results", "workflow_id task_id result"),
+        ("workflow_state", "workflow_id intent dag learning_context expires_at"),
+        ("scope_grants", "role_name org project"),
+    ] {
+        let there = db.texts(&format!("SELECT attname::text FROM pg_attribute WHERE attrelid = 'pml.{table}'::regclass AND attnum > 0"));
+        for column in columns.split_whitespace() {
+            assert!(there.iter().any(|name| name == column), "{table}.{column}");
+        }
+    }
+    let indexes = db.texts(
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'pml' AND tablename = 'capability_records'",
+    );
+    for wanted in [
+        "btree (org, project)",
+        "btree (org, project, display_name)",
+        "btree (namespace)",
+        "btree (created_by)",
+        "gin (tags)",
+        "btree (visibility)",
+    ] {
+        assert!(indexes.iter().any(|index| index.ends_with(wanted)), "{wanted}: {indexes:#?}");
+    }
+}
+
+#[test]
+fn resolve_reads_the_columns_that_it_thinks_it_reads() {
+    let mut db = Database::new().connect();
+    let first = db.texts(
+        "SELECT attname::text FROM pg_attribute WHERE attrelid = 'pml.capability_records'::regclass AND attnum BETWEEN 1 AND 8 ORDER BY attnum",
+    );
+    assert_eq!(
+        first,
+        ["id", "display_name", "org", "project", "visibility", "created_by", "deleted_at", "version"]
+    );
+}
+
+#[test]
+fn dropping_the_extension_leaves_nothing_behind() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register('return 1', 'x')").unwrap();
+    db.batch_execute("DROP EXTENSION pml").unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pg_namespace WHERE nspname = 'pml'"), 0);
+    assert_eq!(db.number("SELECT count(*) FROM pg_proc WHERE proname LIKE 'pml\\_%'"), 0);
+    assert_eq!(db.number("SELECT count(*) FROM pg_class WHERE relname LIKE 'capability\\_%'"), 0);
+    db.batch_execute("CREATE EXTENSION pml; SELECT pml_register('return 1', 'x')").unwrap();
+}
+
+#[test]
+fn functions_go_to_the_schema_that_is_named() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "DROP EXTENSION pml; CREATE SCHEMA \"my Tools\"; CREATE EXTENSION pml SCHEMA \"my Tools\"",
+    )
+    .unwrap();
+    let fqdn = db.text("SELECT \"my Tools\".pml_register('return 1', 'x')", &[]).unwrap();
+    assert_eq!(db.text("SELECT \"my Tools\".pml_resolve('x')", &[]).unwrap(), fqdn);
+    db.batch_execute("SET search_path = \"my Tools\"; SELECT pml_rename('x', 'y'); SELECT pml_list()")
+        .unwrap();
+    let error = db.refusal("SELECT pml_resolve('z')");
+    assert_eq!(error.code().code(), "PM001");
+}

@@ -1,0 +1,176 @@
+//! A private Postgres cluster in a temporary folder, gone when the test process is, however that ends.
+
+use std::{
+    env,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use postgres::{Client, Config, NoTls};
+use tempfile::TempDir;
+
+/// Stops the server as soon as the pipe to the test process closes.
+const SUPERVISOR: &str = r#""$1" -D "$2" >> "$2/server.log" 2>&1 & server=$!
+cat > /dev/null
+kill -INT $server 2> /dev/null
+wait $server
+rm -rf "$2""#;
+
+const CONFIGURATION: &str = "
+listen_addresses = ''
+fsync = off
+max_connections = 200
+wal_level = logical
+max_wal_senders = 10
+max_replication_slots = 10
+max_logical_replication_workers = 8
+max_worker_processes = 16
+log_min_messages = warning
+";
+
+pub struct Cluster {
+    folder: PathBuf,
+    _supervisor: Child,
+}
+
+impl Cluster {
+    /// The cluster that all tests of one process share.
+    pub fn shared() -> &'static Cluster {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| {
+            let cluster = Cluster::new();
+            cluster.database_with_extension("pml_template");
+            cluster
+        })
+    }
+
+    /// A new, empty cluster.
+    pub fn new() -> Cluster {
+        let folder = folder_for_postgres();
+        let initdb = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "-D"];
+        run(as_postgres("initdb").args(initdb).arg(&folder));
+        Cluster::start(folder, CONFIGURATION)
+    }
+
+    /// A streaming standby of this cluster.
+    pub fn standby(&self) -> Cluster {
+        let folder = folder_for_postgres();
+        let backup = ["-U", "postgres", "-X", "stream", "-R", "--no-sync", "-c", "fast", "-D"];
+        run(as_postgres("pg_basebackup").args(backup).arg(&folder).arg("-h").arg(&self.folder));
+        Cluster::start(folder, "")
+    }
+
+    fn start(folder: PathBuf, configuration: &str) -> Cluster {
+        let socket = format!("{configuration}\nunix_socket_directories = '{}'\n", folder.display());
+        append(&folder.join("postgresql.conf"), &socket);
+        let mut command = as_accepted_user(Path::new("sh"));
+        command.args(["-c", SUPERVISOR, "supervisor"]).arg(program("postgres")).arg(&folder);
+        let supervisor = command.stdin(Stdio::piped()).spawn().expect("a shell");
+        let cluster = Cluster { folder, _supervisor: supervisor };
+        cluster.wait_until_ready();
+        cluster
+    }
+
+    fn wait_until_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while let Err(error) = self.config("postgres", "postgres").connect(NoTls) {
+            assert!(Instant::now() < deadline, "the server does not start: {error}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn config(&self, user: &str, database: &str) -> Config {
+        let mut config = Config::new();
+        config.host_path(&self.folder).user(user).dbname(database);
+        config
+    }
+
+    pub fn connect(&self, database: &str) -> Client {
+        self.config("postgres", database).connect(NoTls).expect("a connection")
+    }
+
+    pub fn database_with_extension(&self, name: &str) -> Client {
+        self.connect("postgres").batch_execute(&format!("CREATE DATABASE {name}")).expect("a database");
+        let mut client = self.connect(name);
+        client.batch_execute("CREATE EXTENSION pml").expect("the extension");
+        client
+    }
+
+    /// Makes a standby a primary.
+    pub fn promote(&self) {
+        run(as_postgres("pg_ctl").args(["promote", "-w", "-s", "-D"]).arg(&self.folder));
+    }
+
+    /// Runs one of Postgres' programs on this cluster and returns what it printed.
+    pub fn tool(&self, name: &str, arguments: &[&str]) -> Vec<u8> {
+        output(as_postgres(name).arg("-h").arg(&self.folder).args(["-U", "postgres"]).args(arguments))
+    }
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Cluster::new()
+    }
+}
+
+/// The path of one of the private installation's programs.
+pub fn program(name: &str) -> PathBuf {
+    let folder = env::var_os("PML_TREE_BIN").expect("PML_TREE_BIN is set by `make test`");
+    PathBuf::from(folder).join(name)
+}
+
+/// Where the private installation keeps the scripts of extensions.
+pub fn extension_folder() -> PathBuf {
+    let output = output(Command::new(program("pg_config")).arg("--sharedir"));
+    PathBuf::from(String::from_utf8_lossy(&output).trim()).join("extension")
+}
+
+/// A program of Postgres, run as a user that it accepts.
+pub fn as_postgres(name: &str) -> Command {
+    as_accepted_user(&program(name))
+}
+
+/// Root can't run Postgres; anyone else runs it as themselves.
+fn as_accepted_user(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("runuser");
+    command.args(["-u", "postgres", "--"]).arg(program);
+    command
+}
+
+fn is_root() -> bool {
+    String::from_utf8_lossy(&output(Command::new("id").arg("-u"))).trim() == "0"
+}
+
+fn folder_for_postgres() -> PathBuf {
+    let folder = TempDir::with_prefix("pml-test-").expect("a temporary folder").keep();
+    if is_root() {
+        run(Command::new("chown").arg("postgres:").arg(&folder));
+    }
+    folder
+}
+
+fn append(path: &Path, text: &str) {
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("the file");
+    file.write_all(text.as_bytes()).expect("written");
+}
+
+fn run(command: &mut Command) {
+    output(command);
+}
+
+fn output(command: &mut Command) -> Vec<u8> {
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}

@@ -1,0 +1,133 @@
+//! A database for one test, with roles that no other test has.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use fallible_iterator::FallibleIterator;
+use postgres::{
+    Client, NoTls,
+    error::{DbError, Error},
+    types::ToSql,
+};
+
+use crate::Cluster;
+
+pub struct Database {
+    pub name: String,
+    cluster: &'static Cluster,
+}
+
+/// What the server said besides results (NOTICE, WARNING), in order.
+#[derive(Clone, Default)]
+pub struct Notices(Arc<Mutex<Vec<DbError>>>);
+
+impl Notices {
+    pub fn take(&self) -> Vec<DbError> {
+        std::mem::take(&mut *self.0.lock().expect("no panic while locked"))
+    }
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Database::new()
+    }
+}
+
+impl Database {
+    /// A copy of a database in which only the extension is installed.
+    pub fn new() -> Database {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let cluster = Cluster::shared();
+        let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let create = format!("CREATE DATABASE {name} TEMPLATE pml_template");
+        cluster.connect("postgres").batch_execute(&create).expect("a database");
+        Database { name, cluster }
+    }
+
+    /// A connection as superuser.
+    pub fn connect(&self) -> Client {
+        self.cluster.connect(&self.name)
+    }
+
+    pub fn connect_with_notices(&self) -> (Client, Notices) {
+        let notices = Notices::default();
+        let kept = notices.clone();
+        let mut config = self.cluster.config("postgres", &self.name);
+        config.notice_callback(move |notice| kept.0.lock().expect("no panic while locked").push(notice));
+        (config.connect(NoTls).expect("a connection"), notices)
+    }
+
+    /// The name of this test's role of that kind; roles belong to the whole cluster.
+    pub fn role(&self, kind: &str) -> String {
+        format!("{kind}_{}", self.name)
+    }
+
+    /// Makes a role that can log in, a member of the given roles.
+    pub fn create_role(&self, kind: &str, member_of: &[&str]) -> String {
+        let role = self.role(kind);
+        let mut client = self.connect();
+        client.batch_execute(&format!("CREATE ROLE {role} LOGIN")).expect("a role");
+        for group in member_of {
+            client.batch_execute(&format!("GRANT {group} TO {role}")).expect("a member");
+        }
+        role
+    }
+
+    /// A connection as a role made with `create_role`.
+    pub fn connect_as(&self, kind: &str) -> Client {
+        self.cluster.config(&self.role(kind), &self.name).connect(NoTls).expect("a connection")
+    }
+}
+
+/// The error of a statement that must fail.
+pub fn failure<T>(result: Result<T, Error>) -> DbError {
+    match result {
+        Ok(_) => panic!("the statement went through"),
+        Err(error) => {
+            error.as_db_error().unwrap_or_else(|| panic!("no error of the server: {error}")).clone()
+        }
+    }
+}
+
+/// Short forms for what tests do all the time.
+pub trait Ask {
+    fn text(&mut self, query: &str, parameters: &[&(dyn ToSql + Sync)]) -> Option<String>;
+    fn texts(&mut self, query: &str) -> Vec<String>;
+    fn number(&mut self, query: &str) -> i64;
+    fn refusal(&mut self, query: &str) -> DbError;
+    fn notifications_for(&mut self, patience: Duration) -> Vec<String>;
+}
+
+impl Ask for Client {
+    fn text(&mut self, query: &str, parameters: &[&(dyn ToSql + Sync)]) -> Option<String> {
+        self.query_one(query, parameters).unwrap_or_else(|error| panic!("{query}: {error:?}")).get(0)
+    }
+
+    fn texts(&mut self, query: &str) -> Vec<String> {
+        let rows = self.query(query, &[]).unwrap_or_else(|error| panic!("{query}: {error:?}"));
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    fn number(&mut self, query: &str) -> i64 {
+        self.query_one(query, &[]).unwrap_or_else(|error| panic!("{query}: {error:?}")).get(0)
+    }
+
+    fn refusal(&mut self, query: &str) -> DbError {
+        failure(self.batch_execute(query))
+    }
+
+    fn notifications_for(&mut self, patience: Duration) -> Vec<String> {
+        let mut notifications = self.notifications();
+        let mut iterator = notifications.timeout_iter(patience);
+        let mut payloads = Vec::new();
+        while let Ok(Some(notification)) = iterator.next() {
+            payloads.push(notification.payload().to_owned());
+        }
+        payloads
+    }
+}

@@ -1,0 +1,7 @@
+//! What the integration tests stand on: private clusters, and a database of its own for each test.
+
+mod cluster;
+mod database;
+
+pub use cluster::{Cluster, as_postgres, extension_folder, program};
+pub use database::{Ask, Database, Notices, failure};
