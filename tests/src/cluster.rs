@@ -76,9 +76,10 @@ impl Cluster {
     }
 
     fn wait_until_ready(&self) {
-        let deadline = Instant::now() + Duration::from_secs(120);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while let Err(error) = self.config("postgres", "postgres").connect(NoTls) {
-            assert!(Instant::now() < deadline, "the server does not start: {error}");
+            let log = || std::fs::read_to_string(self.folder.join("server.log")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "the server does not start: {error}\n{}", log());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -154,6 +155,7 @@ fn is_root() -> bool {
 
 fn folder_for_postgres() -> PathBuf {
     let folder = TempDir::with_prefix("pml-test-").expect("a temporary folder").keep();
+    run(Command::new("chmod").arg("700").arg(&folder));
     if is_root() {
         run(Command::new("chown").arg("postgres:").arg(&folder));
     }
