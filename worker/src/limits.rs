@@ -8,7 +8,6 @@ const MIB: u64 = 1024 * 1024;
 
 /// What one run may use. Every field can be set per run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Limits {
     /// From the start of the code to its result, waiting for tools included. Default 30 s.
     pub wall_time: Duration,

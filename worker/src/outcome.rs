@@ -83,7 +83,6 @@ pub enum Failure {
 
 /// An exception that the code didn't catch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Thrown {
     /// The error's class: `TypeError`, `ToolError`, `SyntaxError`, …
     pub name: String,

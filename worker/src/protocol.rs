@@ -109,7 +109,7 @@ pub enum FromWorker<'a> {
 }
 
 /// Why the worker has no result.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WorkerFailure {
     /// The code threw.
     Thrown(Thrown),

@@ -28,11 +28,11 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<RunState>) -> Result<Bridg
     web::install(ctx, &native)?;
     let made: Object<'js> = parts::load(ctx, "bridge")?.call((native,))?;
     Ok(Bridge {
-        mcp: Persistent::save(ctx, made.get("mcp")?),
-        capabilities: Persistent::save(ctx, made.get("capabilities")?),
-        settle: Persistent::save(ctx, made.get("settle")?),
-        fire: Persistent::save(ctx, made.get("fire")?),
-        failed_call: Persistent::save(ctx, made.get("failedCall")?),
+        mcp: Persistent::save(ctx, made.get::<_, Value<'js>>("mcp")?),
+        capabilities: Persistent::save(ctx, made.get::<_, Value<'js>>("capabilities")?),
+        settle: Persistent::save(ctx, made.get::<_, Function<'js>>("settle")?),
+        fire: Persistent::save(ctx, made.get::<_, Function<'js>>("fire")?),
+        failed_call: Persistent::save(ctx, made.get::<_, Function<'js>>("failedCall")?),
     })
 }
 

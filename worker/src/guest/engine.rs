@@ -89,7 +89,7 @@ impl Engine {
                 None => result,
             };
             state.tell(&FromWorker::Done {
-                result: result.as_deref().map_err(|failure| failure.clone()),
+                result: result.as_deref().map_err(Clone::clone),
                 cpu_time: state.cpu_used(),
                 memory_peak: self.heap.peak(),
                 dropped_events: state.dropped_events(),

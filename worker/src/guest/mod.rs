@@ -39,10 +39,14 @@ pub(crate) fn serve(missing: &str) -> Result<(), ParentGone> {
         if let Some(ready) = ready.take() {
             tell(&ready)?;
         }
-        let Some(frame) = connection.receive(None)? else { return Err(ParentGone) };
         // The code and its arguments are copied, because the answers to its calls come in the same buffer.
-        let frame = frame.to_vec();
-        let Ok(ToWorker::Run { code, args, limits }) = parse_frame(&frame) else { return Err(ParentGone) };
+        let frame = connection.receive(None)?.ok_or(ParentGone)?.to_vec();
+        let (code, args, limits) = match parse_frame(&frame) {
+            Ok(ToWorker::Run { code, args, limits }) => (code, args, limits),
+            // To a call that the last run didn't wait for.
+            Ok(ToWorker::Answer { .. }) => continue,
+            Err(_) => return Err(ParentGone),
+        };
         let peak = {
             let _watchdog = Watchdog::start(&limits);
             engine.run(code, args, limits, &mut connection)?

@@ -233,12 +233,11 @@ impl<'js> JsonWriter<'js> {
 
     fn caught<T>(&self, result: rquickjs::Result<T>) -> Result<T, JsonError<'js>> {
         result.map_err(|error| {
-            let value = match error {
-                rquickjs::Error::Exception | rquickjs::Error::Unknown => self.ctx.catch(),
-                other => match other.throw(&self.ctx) {
-                    _ => self.ctx.catch(),
-                },
-            };
+            // Errors of the binding itself have no exception yet.
+            if !self.ctx.has_exception() {
+                let _ = rquickjs::Exception::throw_type(&self.ctx, &error.to_string());
+            }
+            let value = self.ctx.catch();
             JsonError::Threw { value, path: Vec::new() }
         })
     }

@@ -25,7 +25,7 @@ impl Drop for Watchdog {
     }
 }
 
-fn set(timer: libc::__itimer_which_t, after: Duration) {
+fn set(timer: libc::c_int, after: Duration) {
     let once = libc::itimerval {
         it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
         it_value: libc::timeval {

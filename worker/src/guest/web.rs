@@ -9,7 +9,7 @@ use url::{Url, form_urlencoded, quirks};
 use super::text::Text;
 
 pub(crate) fn install<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> Result<()> {
-    let mut add = |name: &str, function: Result<Function<'js>>| native.set(name, function?);
+    let add = |name: &str, function: Result<Function<'js>>| native.set(name, function?);
     add("parseUrl", Function::new(ctx.clone(), parse_url))?;
     add("urlPart", Function::new(ctx.clone(), url_part))?;
     add("setUrlPart", Function::new(ctx.clone(), set_url_part))?;
