@@ -75,7 +75,7 @@ const STACK: u64 = 8 * 1024 * 1024;
 pub(crate) fn confine(plan: &Plan) -> Result<Vec<Layer>, ConfineError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(kernel("PR_SET_PDEATHSIG"))?;
     close_descriptors();
-    settle_time_zone();
+    settle_clock();
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(kernel("PR_SET_DUMPABLE"))?;
     let none = CapabilitySet::empty();
     let no_capabilities = CapabilitySets { effective: none, permitted: none, inheritable: none };
@@ -115,12 +115,12 @@ fn close_descriptors() {
     }
 }
 
-/// The C library reads the time zone from a file when first asked; it must have its answer before files are gone.
-fn settle_time_zone() {
+/// Both ways of asking for the time look something up when first asked: the kernel's fast path and the time zone's file.
+fn settle_clock() {
+    let _ = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     // SAFETY: the process has one thread, and nothing else reads the environment.
     unsafe {
         std::env::set_var("TZ", "UTC0");
-        libc::time(std::ptr::null_mut());
         let (now, mut broken_down) = (0, std::mem::zeroed());
         libc::localtime_r(&raw const now, &raw mut broken_down);
         libc::clearenv();

@@ -9,7 +9,11 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::{io::AsyncWriteExt, net::UnixStream, time};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{UnixStream, unix::WriteHalf},
+    time,
+};
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use super::{Run, process::Process};
@@ -93,11 +97,12 @@ impl<'r> Record<'r> {
         if let Err(error) = post(&mut outbox, &begin) {
             return Ended::Killed(Failure::Invalid { why: error });
         }
-        let socket = match process.socket.try_clone().and_then(UnixStream::from_std) {
+        let mut socket = match process.socket.try_clone().and_then(UnixStream::from_std) {
             Ok(socket) => socket,
             Err(error) => return Ended::Killed(Failure::Unavailable { why: error.to_string() }),
         };
-        let (reader, mut writer) = socket.into_split();
+        // Not `into_split`, whose halves shut the socket down when they are dropped; it has more runs to serve.
+        let (reader, mut writer) = socket.split();
         let longest = limits.output.max(limits.logs) as usize + FRAME_SLACK;
         let codec = LengthDelimitedCodec::builder()
             .little_endian()
@@ -327,7 +332,7 @@ fn post(outbox: &mut VecDeque<Bytes>, message: &ToWorker<'_>) -> Result<(), Stri
 }
 
 async fn write_some(
-    writer: &mut tokio::net::unix::OwnedWriteHalf,
+    writer: &mut WriteHalf<'_>,
     outbox: &mut VecDeque<Bytes>,
 ) -> std::io::Result<()> {
     if let Some(front) = outbox.front_mut() {
