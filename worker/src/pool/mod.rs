@@ -6,7 +6,7 @@ mod queue;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
     time::Duration,
 };
@@ -130,6 +130,8 @@ struct Handle(Arc<Shared>);
 
 struct Shared {
     config: PoolConfig,
+    /// What the first process said; the kernel is the same for all.
+    missing: OnceLock<String>,
     state: Mutex<State>,
     /// Wakes threads that wait before they try again to start a process.
     closing: Condvar,
@@ -161,6 +163,7 @@ impl Pool {
             .collect();
         let shared = Arc::new(Shared {
             config,
+            missing: OnceLock::new(),
             state: Mutex::new(State { levels, ..State::default() }),
             closing: Condvar::new(),
             emptied: Notify::new(),
@@ -168,6 +171,7 @@ impl Pool {
         let pool = Pool(Arc::new(Handle(shared.clone())));
         shared.keep_ready();
         let first = shared.take_process().await?;
+        let _ = shared.missing.set(first.missing.clone());
         shared.give_back(first);
         Ok(pool)
     }
@@ -207,6 +211,12 @@ impl Pool {
             }
             emptied.await;
         }
+    }
+
+    /// The layers of the confinement that this kernel lacks, though the configuration allows it; empty if none.
+    #[must_use]
+    pub fn missing_layers(&self) -> &str {
+        self.0.0.missing.get().map_or("", String::as_str)
     }
 
     /// The ids of the processes that are idle now, for looking at them from outside.
@@ -433,7 +443,7 @@ impl Shared {
                 let _ = waiter.send(Err(error.clone()));
             }
         }
-        let pause = Duration::from_millis(10 << state.failures.min(9));
+        let pause = back_off(state.failures);
         drop(self.closing.wait_timeout_while(state, pause, |state| !state.closed));
     }
 
@@ -447,5 +457,22 @@ impl Shared {
         // Dropped without the lock: their ends take it.
         drop((waiting, idle, wanting));
         self.closing.notify_all();
+    }
+}
+
+/// How long to wait before the next start after this many failures in a row: 20 ms, doubled up to five seconds.
+fn back_off(failures: u32) -> Duration {
+    Duration::from_millis(10 << failures.min(9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::back_off;
+
+    #[test]
+    fn pauses_double_up_to_five_seconds() {
+        assert_eq!([1, 2, 3].map(|failures| back_off(failures).as_millis()), [20, 40, 80]);
+        assert_eq!(back_off(9), back_off(u32::MAX));
+        assert_eq!(back_off(9).as_millis(), 5120);
     }
 }

@@ -54,6 +54,8 @@ pub(super) struct Process {
     pub(super) exit: watch::Receiver<Option<ExitStatus>>,
     pub(super) runs: u32,
     pub(super) pid: u32,
+    /// The layers of the confinement that the kernel lacks, as the process said.
+    pub(super) missing: String,
     pidfd: OwnedFd,
 }
 
@@ -87,9 +89,9 @@ impl Process {
         // The command holds the child's end of the socket; while it lives, the child's death would go unnoticed.
         drop(command);
         match greet(&ours, &child) {
-            Ok(pidfd) => {
+            Ok((pidfd, missing)) => {
                 let (sender, receiver) = watch::channel(None);
-                let process = Process { socket: ours, exit: receiver, runs: 0, pid: child.id(), pidfd };
+                let process = Process { socket: ours, exit: receiver, runs: 0, pid: child.id(), missing, pidfd };
                 Ok((process, Keeper { child, exit: sender }))
             }
             Err(error) => {
@@ -134,7 +136,7 @@ impl Keeper {
     }
 }
 
-fn greet(socket: &UnixStream, child: &Child) -> Result<OwnedFd, StartError> {
+fn greet(socket: &UnixStream, child: &Child) -> Result<(OwnedFd, String), StartError> {
     let not_ready = |error: io::Error| StartError::NotReady(error.to_string());
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| StartError::NotReady("it has no process id".into()))?;
@@ -151,12 +153,12 @@ fn greet(socket: &UnixStream, child: &Child) -> Result<OwnedFd, StartError> {
     }
     let mut frame = vec![0; length];
     reader.read_exact(&mut frame).map_err(not_ready)?;
-    match parse_frame(&frame) {
-        Ok(FromWorker::Ready { .. }) => {}
+    let missing = match parse_frame(&frame) {
+        Ok(FromWorker::Ready { missing }) => missing.to_owned(),
         Ok(FromWorker::Refused { why }) => return Err(StartError::Refused(why.to_owned())),
         Ok(_) => return Err(StartError::NotReady("its first message is none that a worker begins with".into())),
         Err(error) => return Err(StartError::NotReady(error.to_string())),
-    }
+    };
     socket.set_nonblocking(true).map_err(not_ready)?;
-    Ok(pidfd)
+    Ok((pidfd, missing))
 }

@@ -19,6 +19,7 @@ export default function install() {
     if (value instanceof Number || value instanceof String || value instanceof Boolean || value instanceof BigInt) {
       return value.valueOf();
     }
-    return value;
+    // A proxy around an array.
+    return Array.isArray(value) ? Array.from(value) : value;
   };
 }
