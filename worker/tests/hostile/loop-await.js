@@ -1,2 +1,2 @@
-// expect: limit cpu_time
+// expect: limit cpu_time|memory
 for (;;) await null
