@@ -15,5 +15,7 @@ pub mod protocol;
 pub use call::{Call, CallError, CallHandler, CallKind};
 pub use json::Json;
 pub use limits::{LimitKind, Limits};
-pub use outcome::{Answer, CallRecord, Failure, LogEntry, LogLevel, Outcome, Thrown, Trace, TraceEvent, Usage};
+pub use outcome::{
+    Answer, CallRecord, Failure, LogEntry, LogLevel, Outcome, Thrown, Trace, TraceEvent, Usage,
+};
 pub use pool::{Layer, Pool, PoolConfig, Run, StartError};

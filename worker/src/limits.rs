@@ -68,7 +68,9 @@ impl Limits {
         in_range(LimitKind::TraceEvents, self.trace_events, 0, 10_000_000)?;
         for (limit, time) in [(LimitKind::WallTime, self.wall_time), (LimitKind::CpuTime, self.cpu_time)] {
             if time.is_zero() || time > Duration::from_secs(24 * 3600) {
-                return Err(format!("the limit {limit} is {time:?}, but must be above 0 and at most 24 hours"));
+                return Err(format!(
+                    "the limit {limit} is {time:?}, but must be above 0 and at most 24 hours"
+                ));
             }
         }
         Ok(())

@@ -29,7 +29,8 @@ options:
 const BAD_USAGE: u8 = 64;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let command = arguments.first().map(String::as_str);
     let (name, options) = match command {
         Some("door") => (arguments.get(1).map(String::as_str), arguments.get(2..)),
@@ -66,10 +67,13 @@ fn parse(options: &[String]) -> Result<Plan, String> {
     let mut options = options.iter();
     while let Some(option) = options.next() {
         let value = options.next().ok_or_else(|| format!("{option} needs a value"))?;
-        let layer = || Layer::from_name(value).ok_or_else(|| format!("{option} takes landlock or seccomp, not {value}"));
+        let layer = || {
+            Layer::from_name(value).ok_or_else(|| format!("{option} takes landlock or seccomp, not {value}"))
+        };
         match option.as_str() {
             "--memory-ceiling" => {
-                plan.memory_ceiling = value.parse().map_err(|_| format!("{option} takes bytes, not {value}"))?;
+                plan.memory_ceiling =
+                    value.parse().map_err(|_| format!("{option} takes bytes, not {value}"))?;
             }
             "--allow-missing" => plan.allow_missing.push(layer()?),
             "--pretend-missing" => plan.pretend_missing.push(layer()?),

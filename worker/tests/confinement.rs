@@ -25,8 +25,19 @@ fn every_door_is_shut() {
     }
     let tried: HashSet<&str> = doors.iter().filter_map(|(_, door)| door.split(':').next()).collect();
     for door in [
-        "read a file", "write a file", "read /proc", "TCP", "UDP", "unix sockets", "fork", "execute a program",
-        "ptrace the parent", "read the parent's memory", "open the parent's memory", "io_uring", "executable memory",
+        "read a file",
+        "write a file",
+        "read /proc",
+        "TCP",
+        "UDP",
+        "unix sockets",
+        "fork",
+        "execute a program",
+        "ptrace the parent",
+        "read the parent's memory",
+        "open the parent's memory",
+        "io_uring",
+        "executable memory",
     ] {
         assert!(tried.contains(door), "{door} was not tried");
     }
@@ -35,9 +46,20 @@ fn every_door_is_shut() {
 #[test]
 fn landlock_alone_keeps_files_and_the_parent_away() {
     let doors = doors(&["--pretend-missing", "seccomp", "--allow-missing", "seccomp"]);
-    let shut: HashSet<&str> =
-        doors.iter().filter(|(verdict, _)| verdict == "shut").filter_map(|(_, door)| door.split(':').next()).collect();
-    for door in ["read a file", "write a file", "read /proc", "TCP", "ptrace the parent", "read the parent's memory", "execute a program"] {
+    let shut: HashSet<&str> = doors
+        .iter()
+        .filter(|(verdict, _)| verdict == "shut")
+        .filter_map(|(_, door)| door.split(':').next())
+        .collect();
+    for door in [
+        "read a file",
+        "write a file",
+        "read /proc",
+        "TCP",
+        "ptrace the parent",
+        "read the parent's memory",
+        "execute a program",
+    ] {
         assert!(shut.contains(door), "{door}");
     }
     // The probes can find an open door: without the filter, this one is.
@@ -47,9 +69,19 @@ fn landlock_alone_keeps_files_and_the_parent_away() {
 #[test]
 fn without_the_layers_doors_are_open() {
     // Shows that it is the layers that shut the doors: with both left out, memory may be executable again.
-    let both = ["--pretend-missing", "seccomp", "--allow-missing", "seccomp", "--pretend-missing", "landlock", "--allow-missing", "landlock"];
+    let both = [
+        "--pretend-missing",
+        "seccomp",
+        "--allow-missing",
+        "seccomp",
+        "--pretend-missing",
+        "landlock",
+        "--allow-missing",
+        "landlock",
+    ];
     let doors = doors(&both);
-    let open: Vec<_> = doors.iter().filter(|(verdict, _)| verdict == "OPEN").map(|(_, door)| door.as_str()).collect();
+    let open: Vec<_> =
+        doors.iter().filter(|(verdict, _)| verdict == "OPEN").map(|(_, door)| door.as_str()).collect();
     assert!(open.iter().any(|door| door.starts_with("signal the parent")), "{open:?}");
     assert!(open.iter().any(|door| door.starts_with("executable memory")), "{open:?}");
 }
@@ -59,7 +91,8 @@ async fn the_kernel_says_the_same_of_a_worker_that_serves() {
     let pool = pool().await;
     let pid = pool.idle_pids()[0];
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    let field =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
     assert_eq!(field("NoNewPrivs:"), "1");
     assert_eq!(field("Seccomp:"), "2", "a filter");
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
@@ -67,13 +100,16 @@ async fn the_kernel_says_the_same_of_a_worker_that_serves() {
     }
     assert_eq!(field("Threads:"), "1");
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-    for (name, most) in [("Max open files", "1"), ("Max processes", "0"), ("Max core file size", "0"), ("Max file size", "0")] {
+    for (name, most) in
+        [("Max open files", "1"), ("Max processes", "0"), ("Max core file size", "0"), ("Max file size", "0")]
+    {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
         assert_eq!(line[name.len()..].split_whitespace().next(), Some(most), "{line}");
     }
     // Only root may look at the descriptors and the environment of a process that isn't dumpable.
     if rustix::process::geteuid().is_root() {
-        let descriptors: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let descriptors: Vec<_> =
+            fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(descriptors, ["0"]);
         assert_eq!(fs::read(format!("/proc/{pid}/environ")).unwrap(), b"");
     }
@@ -109,7 +145,10 @@ async fn on_a_kernel_that_lacks_a_layer_the_worker_refuses_unless_told_otherwise
         let strict = PoolConfig { program: pretending(&dir, name), ..config() };
         match Pool::start(strict.clone()).await.map(|_| ()) {
             Err(StartError::Refused(why)) => {
-                assert!(why.starts_with(&format!("this kernel has no {name}")) && why.contains("--allow-missing"), "{why}");
+                assert!(
+                    why.starts_with(&format!("this kernel has no {name}")) && why.contains("--allow-missing"),
+                    "{why}"
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -132,5 +171,6 @@ async fn the_worker_ends_when_its_socket_closes() {
     let pool = pool().await;
     let pids = pool.idle_pids();
     pool.close().await;
-    until("the processes to be gone", || pids.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap())).await;
+    until("the processes to be gone", || pids.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()))
+        .await;
 }

@@ -2,7 +2,12 @@
 
 mod support;
 
-use std::{fs, path::Path, sync::atomic::{AtomicBool, AtomicUsize, Ordering}, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream};
 use pml_worker::{Failure, Limits, Outcome, Pool, PoolConfig, Run};
@@ -35,7 +40,9 @@ fn parse(name: &str, text: &str) -> Program {
         let (key, value) = setting.split_once('=').unwrap();
         let digits = value.trim_end_matches(char::is_alphabetic);
         let number: u64 = digits.parse().unwrap();
-        let time = || if value.ends_with("ms") { Duration::from_millis(number) } else { Duration::from_secs(number) };
+        let time = || {
+            if value.ends_with("ms") { Duration::from_millis(number) } else { Duration::from_secs(number) }
+        };
         match key {
             "wall_time" => limits.wall_time = time(),
             "cpu_time" => limits.cpu_time = time(),
@@ -51,7 +58,10 @@ fn corpus() -> Vec<Program> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
     let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    files.iter().map(|file| parse(&file.file_stem().unwrap().to_string_lossy(), &fs::read_to_string(file).unwrap())).collect()
+    files
+        .iter()
+        .map(|file| parse(&file.file_stem().unwrap().to_string_lossy(), &fs::read_to_string(file).unwrap()))
+        .collect()
 }
 
 /// The outcome in the words of the `expect` line.
@@ -77,7 +87,10 @@ fn fits(expected: &str, outcome: &Outcome) -> bool {
             alternative
         };
         let same = match expected_kind {
-            "value" => serde_json::from_str::<Value>(expected_what).unwrap() == serde_json::from_str::<Value>(&what).unwrap_or_default(),
+            "value" => {
+                serde_json::from_str::<Value>(expected_what).unwrap()
+                    == serde_json::from_str::<Value>(&what).unwrap_or_default()
+            }
             "thrown" => expected_what.is_empty() || expected_what == what,
             _ => expected_what == what,
         };

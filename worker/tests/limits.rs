@@ -19,16 +19,40 @@ async fn each_limit_names_itself_and_its_value() {
     let cases = [
         ("for (;;);", Limits { wall_time: short, ..defaults() }, "wall_time (100ms)"),
         ("await mcp.test.never()", Limits { wall_time: short, ..defaults() }, "wall_time (100ms)"),
-        ("await new Promise((r) => setTimeout(r, 1e6))", Limits { wall_time: short, ..defaults() }, "wall_time (100ms)"),
+        (
+            "await new Promise((r) => setTimeout(r, 1e6))",
+            Limits { wall_time: short, ..defaults() },
+            "wall_time (100ms)",
+        ),
         ("for (;;);", Limits { cpu_time: short, ..defaults() }, "cpu_time (100ms)"),
-        ("const a = []; for (;;) a.push({})", Limits { memory: 4 << 20, ..defaults() }, "memory (4194304 bytes)"),
+        (
+            "const a = []; for (;;) a.push({})",
+            Limits { memory: 4 << 20, ..defaults() },
+            "memory (4194304 bytes)",
+        ),
         ("const f = () => f() + 1; f()", defaults(), "stack (524288 bytes)"),
         ("return 'x'.repeat(2000)", Limits { output: 1000, ..defaults() }, "output (1000 bytes)"),
-        ("await mcp.test.echo('x'.repeat(2000))", Limits { output: 1000, ..defaults() }, "output (1000 bytes)"),
-        ("for (let i = 0; i < 3; i++) await mcp.test.echo('x'.repeat(400))", Limits { output: 1000, ..defaults() }, "output (1000 bytes)"),
+        (
+            "await mcp.test.echo('x'.repeat(2000))",
+            Limits { output: 1000, ..defaults() },
+            "output (1000 bytes)",
+        ),
+        (
+            "for (let i = 0; i < 3; i++) await mcp.test.echo('x'.repeat(400))",
+            Limits { output: 1000, ..defaults() },
+            "output (1000 bytes)",
+        ),
         ("for (;;) console.log('line')", Limits { logs: 1000, ..defaults() }, "logs (1000 bytes)"),
-        ("for (;;) await mcp.test.echo(1).catch(() => 0)", Limits { calls: 7, ..defaults() }, "calls (7 calls)"),
-        ("await Promise.all(Array.from({ length: 9 }, () => mcp.test.echo(1)))", Limits { calls_in_flight: 8, ..defaults() }, "calls_in_flight (8 calls at once)"),
+        (
+            "for (;;) await mcp.test.echo(1).catch(() => 0)",
+            Limits { calls: 7, ..defaults() },
+            "calls (7 calls)",
+        ),
+        (
+            "await Promise.all(Array.from({ length: 9 }, () => mcp.test.echo(1)))",
+            Limits { calls_in_flight: 8, ..defaults() },
+            "calls_in_flight (8 calls at once)",
+        ),
     ];
     for (code, limits, expected) in cases {
         let outcome = run_within(code, limits).await;
@@ -41,7 +65,11 @@ async fn each_limit_names_itself_and_its_value() {
 #[tokio::test]
 async fn a_run_just_within_its_limits_succeeds() {
     let limits = Limits { output: 12, calls: 2, calls_in_flight: 2, logs: 3, ..Limits::default() };
-    let outcome = run_within("console.log('abc'); await Promise.all([mcp.test.echo(1), mcp.test.echo(2)]); return '12345678'", limits).await;
+    let outcome = run_within(
+        "console.log('abc'); await Promise.all([mcp.test.echo(1), mcp.test.echo(2)]); return '12345678'",
+        limits,
+    )
+    .await;
     assert_eq!(outcome.result.unwrap(), json!("12345678"));
     assert_eq!((outcome.usage.output, outcome.usage.calls, outcome.usage.logs), (12, 2, 3));
     assert!(outcome.usage.memory_peak > 0 && outcome.usage.wall_time > Duration::ZERO);
@@ -63,7 +91,10 @@ async fn the_code_cannot_catch_a_time_limit() {
 #[tokio::test]
 async fn memory_and_stack_errors_may_be_caught() {
     let code = "try { new Array(1e8).fill(0) } catch (e) { return e.message }";
-    assert_eq!(run_within(code, Limits { memory: 8 << 20, ..Limits::default() }).await.result.unwrap(), json!("out of memory"));
+    assert_eq!(
+        run_within(code, Limits { memory: 8 << 20, ..Limits::default() }).await.result.unwrap(),
+        json!("out of memory")
+    );
     let code = "const f = () => f(); try { f() } catch (e) { return e.name }";
     assert_eq!(run_within(code, Limits::default()).await.result.unwrap(), json!("RangeError"));
 }
@@ -109,6 +140,7 @@ async fn a_large_answer_counts_as_memory() {
     let pool = pool().await;
     let large = |_call: pml_worker::Call| async { Ok(json!(vec![0; 3 << 20]).into()) };
     let limits = Limits { memory: 4 << 20, ..Limits::default() };
-    let outcome = pool.run(Run::new("test", "return (await mcp.a.b()).length").with_limits(limits), &large).await;
+    let outcome =
+        pool.run(Run::new("test", "return (await mcp.a.b()).length").with_limits(limits), &large).await;
     assert_eq!(limit(&outcome), LimitKind::Memory);
 }

@@ -61,8 +61,9 @@ async fn a_full_queue_refuses_with_a_clear_error() {
         Ok(call.args)
     };
     let handler = |call: Call| handler(call);
-    let mut runs: FuturesUnordered<_> =
-        (0..4).map(|n| pool.run(Run::new("test", "return await mcp.a.b(args)").with_args(json!(n)), &handler)).collect();
+    let mut runs: FuturesUnordered<_> = (0..4)
+        .map(|n| pool.run(Run::new("test", "return await mcp.a.b(args)").with_args(json!(n)), &handler))
+        .collect();
     let refused = runs.next().await.unwrap().result.unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -93,7 +94,11 @@ async fn a_tenant_with_many_runs_does_not_starve_another() {
 #[tokio::test]
 async fn dropping_the_future_kills_the_run_and_frees_the_slot() {
     let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
-    for code in ["for (;;);", "await mcp.test.never()", "return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)"] {
+    for code in [
+        "for (;;);",
+        "await mcp.test.never()",
+        "return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)",
+    ] {
         until("an idle process", || pool.idle_pids().len() == 1).await;
         let pid = pool.idle_pids()[0];
         {
@@ -101,7 +106,8 @@ async fn dropping_the_future_kills_the_run_and_frees_the_slot() {
             tokio::pin!(run);
             until("the run to have begun", || {
                 assert!((&mut run).now_or_never().is_none());
-                pool.idle_pids().is_empty() && state_of(&pid.to_string()).is_some_and(|state| "RS".contains(state))
+                pool.idle_pids().is_empty()
+                    && state_of(&pid.to_string()).is_some_and(|state| "RS".contains(state))
             })
             .await;
         }
@@ -120,7 +126,10 @@ async fn a_run_cancelled_in_the_queue_leaves_it() {
     for _ in 0..5 {
         let waiting = pool.run(Run::new("test", "return 1"), &tools);
         tokio::pin!(waiting);
-        assert!((&mut waiting).now_or_never().is_none(), "it waits, and the place of the one before is free again");
+        assert!(
+            (&mut waiting).now_or_never().is_none(),
+            "it waits, and the place of the one before is free again"
+        );
     }
 }
 
@@ -160,7 +169,10 @@ async fn a_program_that_cannot_start_is_told_at_once() {
     assert!(error.starts_with("/nonexistent/pml-worker can't be started: No such file"), "{error}");
     let other = PoolConfig { program: "/bin/true".into(), ..config() };
     assert!(matches!(Pool::start(other).await.map(|_| ()), Err(StartError::NotReady(_))));
-    assert!(matches!(Pool::start(PoolConfig { slots: 0, ..config() }).await.map(|_| ()), Err(StartError::Config(_))));
+    assert!(matches!(
+        Pool::start(PoolConfig { slots: 0, ..config() }).await.map(|_| ()),
+        Err(StartError::Config(_))
+    ));
 }
 
 #[tokio::test]
@@ -177,12 +189,16 @@ async fn a_worker_that_keeps_failing_is_restarted_until_it_works() {
     );
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let pool = Pool::start(PoolConfig { program: script, slots: 1, runs_per_process: 1, ..config() }).await.unwrap();
+    let pool =
+        Pool::start(PoolConfig { program: script, slots: 1, runs_per_process: 1, ..config() }).await.unwrap();
     until("an idle process", || pool.idle_pids().len() == 1).await;
     fs::write(&broken, "").unwrap();
     pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap();
     let failure = pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap_err();
-    assert!(matches!(&failure, Failure::Unavailable { why } if why.contains("did not get ready")), "{failure}");
+    assert!(
+        matches!(&failure, Failure::Unavailable { why } if why.contains("did not get ready")),
+        "{failure}"
+    );
     let count = || fs::read_to_string(&starts).map_or(0, |text| text.lines().count());
     until("it to be started some more", || count() >= 6).await;
     fs::remove_file(&broken).unwrap();
@@ -261,5 +277,8 @@ async fn no_worker_outlives_a_parent_that_is_killed() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     // Gone, or dead and left to the system's first process to reap.
-    until("no worker to be alive", || pids.iter().all(|pid| state_of(&pid.to_string()).is_none_or(|state| state == 'Z'))).await;
+    until("no worker to be alive", || {
+        pids.iter().all(|pid| state_of(&pid.to_string()).is_none_or(|state| state == 'Z'))
+    })
+    .await;
 }

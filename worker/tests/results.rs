@@ -11,7 +11,10 @@ async fn every_kind_of_value_becomes_json_or_an_error() {
     let cases = [
         ("null", json!(null)),
         ("undefined", json!(null)),
-        ("[1.5, -0, 1e300, NaN, -Infinity, 9007199254740991, 5.0]", json!([1.5, 0, 1e300, null, null, 9007199254740991_u64, 5])),
+        (
+            "[1.5, -0, 1e300, NaN, -Infinity, 9007199254740991, 5.0]",
+            json!([1.5, 0, 1e300, null, null, 9007199254740991_u64, 5]),
+        ),
         ("'\\u2028 \\ud83d\\ude00 \\ud800 end'", json!("\u{2028} 😀 \u{fffd} end")),
         ("({ '\\ud800': 1, '__proto__x': 2, '': 3 })", json!({"\u{fffd}": 1, "__proto__x": 2, "": 3})),
         ("JSON.parse('{\"__proto__\": 1}')", json!({"__proto__": 1})),
@@ -35,7 +38,10 @@ async fn every_kind_of_value_becomes_json_or_an_error() {
         ("({ toJSON(key) { return { was: 'x' + key } } })", json!({"was": "x"})),
         ("({ k: { toJSON(key) { return key } } })", json!({"k": "k"})),
         ("new (class Point { constructor() { this.x = 1 } get y() { return 2 } })()", json!({"x": 1})),
-        ("Object.create({ inherited: 1 }, { own: { value: 2, enumerable: true }, hidden: { value: 3 } })", json!({"own": 2})),
+        (
+            "Object.create({ inherited: 1 }, { own: { value: 2, enumerable: true }, hidden: { value: 3 } })",
+            json!({"own": 2}),
+        ),
         ("Object.create(null)", json!({})),
         ("new Proxy([1, 2], {})", json!([1, 2])),
         ("new Proxy({ a: 1 }, {})", json!({"a": 1})),
@@ -55,14 +61,29 @@ async fn every_kind_of_value_becomes_json_or_an_error() {
 #[tokio::test]
 async fn what_json_cannot_hold_is_an_error_that_says_where() {
     let cases = [
-        ("const a = { list: [{}] }; a.list[0].up = a; return a", "the result can't be JSON: it contains itself, at $.list[0].up"),
-        ("const m = new Map(); m.set('m', m); return m", "the result can't be JSON: it contains itself, at $.m"),
+        (
+            "const a = { list: [{}] }; a.list[0].up = a; return a",
+            "the result can't be JSON: it contains itself, at $.list[0].up",
+        ),
+        (
+            "const m = new Map(); m.set('m', m); return m",
+            "the result can't be JSON: it contains itself, at $.m",
+        ),
         ("return () => 1", "the result can't be JSON: a function has no JSON, at $"),
         ("return Symbol('s')", "the result can't be JSON: a symbol has no JSON, at $"),
-        ("let a = []; for (let i = 0; i < 200; i++) a = [a]; return a", "the result can't be JSON: it is nested deeper than 100 levels"),
-        ("return { a: [{ get b() { throw new Error('boom') } }] }", "boom (while the result was made JSON, at $.a[0])"),
+        (
+            "let a = []; for (let i = 0; i < 200; i++) a = [a]; return a",
+            "the result can't be JSON: it is nested deeper than 100 levels",
+        ),
+        (
+            "return { a: [{ get b() { throw new Error('boom') } }] }",
+            "boom (while the result was made JSON, at $.a[0])",
+        ),
         ("return { toJSON() { throw new RangeError('no') } }", "no (while the result was made JSON, at $)"),
-        ("return new Proxy({}, { ownKeys() { throw new Error('trap') } })", "trap (while the result was made JSON, at $)"),
+        (
+            "return new Proxy({}, { ownKeys() { throw new Error('trap') } })",
+            "trap (while the result was made JSON, at $)",
+        ),
     ];
     for (code, expected) in cases {
         let error = thrown(run(code).await);
@@ -108,7 +129,10 @@ async fn anything_may_be_thrown() {
         ("throw 5n", "5"),
         ("const e = new Error('m'); Object.defineProperty(e, 'message', { get() { throw 1 } }); throw e", ""),
         ("throw new Proxy({}, { get() { throw 1 } })", "an object that can't be shown"),
-        ("class MyError extends Error {} ; throw Object.assign(new MyError('mine'), { name: 'MyError' })", "mine"),
+        (
+            "class MyError extends Error {} ; throw Object.assign(new MyError('mine'), { name: 'MyError' })",
+            "mine",
+        ),
     ] {
         assert_eq!(thrown(run(code).await).message, message, "{code}");
     }
@@ -125,7 +149,9 @@ async fn an_error_names_the_node_that_was_running() {
 
 #[tokio::test]
 async fn a_megabyte_goes_in_and_comes_out() {
-    let rows: Vec<_> = (0..10_000).map(|i| json!({"id": i, "name": format!("row {i}"), "tags": ["a", "b"], "score": 0.5})).collect();
+    let rows: Vec<_> = (0..10_000)
+        .map(|i| json!({"id": i, "name": format!("row {i}"), "tags": ["a", "b"], "score": 0.5}))
+        .collect();
     let args = Json::from(json!(rows));
     assert!(args.get().len() > 500_000);
     let limits = Limits::default();

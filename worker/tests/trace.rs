@@ -31,7 +31,8 @@ async fn nodes_and_decisions_come_in_order() {
 
 #[tokio::test]
 async fn each_call_has_arguments_answer_start_and_duration() {
-    let outcome = run("await mcp.test.echo({ a: 1 }); await mcp.test.fail('x').catch(() => 0); return 1").await;
+    let outcome =
+        run("await mcp.test.echo({ a: 1 }); await mcp.test.fail('x').catch(() => 0); return 1").await;
     let calls: Vec<_> = outcome.trace.calls().collect();
     assert_eq!(calls[0].args, json!({"a": 1}));
     assert!(matches!(&calls[0].answer, Answer::Result(value) if *value == json!({"a": 1})));
@@ -62,7 +63,11 @@ async fn a_failed_run_keeps_its_trace_and_logs() {
     let limits = Limits { wall_time: std::time::Duration::from_millis(50), ..Limits::default() };
     let code = "console.log('begun'); await __pml.at('n1', mcp.test.echo)(1); __pml.visit('l1'); for (;;);";
     let outcome = pool.run(Run::new("test", code).with_limits(limits), &tools).await;
-    assert!(matches!(&outcome.result, Err(Failure::Limit { node: Some(node), .. }) if node == "l1"), "{:?}", outcome.result);
+    assert!(
+        matches!(&outcome.result, Err(Failure::Limit { node: Some(node), .. }) if node == "l1"),
+        "{:?}",
+        outcome.result
+    );
     assert_eq!(outcome.trace.path().collect::<Vec<_>>(), ["n1", "l1"]);
     assert_eq!(outcome.logs[0].text, "begun");
     // The same when the process is killed from outside: what was sent before counts.
@@ -78,7 +83,9 @@ async fn a_failed_run_keeps_its_trace_and_logs() {
         }
         async move { Ok(call.args) }
     };
-    let outcome = pool.run(Run::new("test", "console.log('x'); await __pml.at('n1', mcp.a.b)(1); for (;;);"), &kill).await;
+    let outcome = pool
+        .run(Run::new("test", "console.log('x'); await __pml.at('n1', mcp.a.b)(1); for (;;);"), &kill)
+        .await;
     assert!(matches!(outcome.result, Err(Failure::Crashed { .. })), "{:?}", outcome.result);
     assert_eq!(outcome.trace.path().collect::<Vec<_>>(), ["n1"]);
     assert_eq!(outcome.logs[0].text, "x");
@@ -88,7 +95,8 @@ async fn a_failed_run_keeps_its_trace_and_logs() {
 async fn a_long_trace_is_cut_and_says_so() {
     let pool = pool().await;
     let limits = Limits { trace_events: 10, ..Limits::default() };
-    let code = "for (let i = 0; i < 1000; i++) __pml.visit('l1'); await __pml.at('n1', mcp.test.echo)(1); return 1";
+    let code =
+        "for (let i = 0; i < 1000; i++) __pml.visit('l1'); await __pml.at('n1', mcp.test.echo)(1); return 1";
     let outcome = pool.run(Run::new("test", code).with_limits(limits), &tools).await;
     assert_eq!(outcome.result.unwrap(), json!(1));
     assert_eq!((outcome.trace.events.len(), outcome.trace.dropped), (11, 990));

@@ -24,7 +24,9 @@ impl Impostor {
         fs::write(dir.join("bytes"), bytes).unwrap();
         let script = dir.join("worker");
         let path = dir.display();
-        let text = format!("#!/bin/sh\n/bin/cat '{path}/greeting' >&0\n/usr/bin/head -c 1 > /dev/null\n/bin/cat '{path}/bytes' >&0\nexec /bin/sleep 1000\n");
+        let text = format!(
+            "#!/bin/sh\n/bin/cat '{path}/greeting' >&0\n/usr/bin/head -c 1 > /dev/null\n/bin/cat '{path}/bytes' >&0\nexec /bin/sleep 1000\n"
+        );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let pool = Pool::start(PoolConfig { program: script, slots: 1, ..config() }).await.unwrap();
@@ -34,7 +36,15 @@ impl Impostor {
     async fn run(self) -> Outcome {
         until("the impostor to be ready", || self.pool.idle_pids().len() == 1).await;
         let pid = self.pool.idle_pids()[0];
-        let limits = Limits { wall_time: Duration::from_secs(2), output: 1000, logs: 1000, calls: 3, calls_in_flight: 2, trace_events: 2, ..Limits::default() };
+        let limits = Limits {
+            wall_time: Duration::from_secs(2),
+            output: 1000,
+            logs: 1000,
+            calls: 3,
+            calls_in_flight: 2,
+            trace_events: 2,
+            ..Limits::default()
+        };
         let outcome = self.pool.run(Run::new("test", "return 1").with_limits(limits), &tools).await;
         until("the impostor to be killed", || !fs::exists(format!("/proc/{pid}")).unwrap()).await;
         fs::remove_dir_all(&self.dir).unwrap();
@@ -75,7 +85,14 @@ async fn nonsense_is_a_protocol_failure_and_the_process_is_killed() {
         ("after-the-end", frames(&[done("1"), done("2")])),
         ("long-node", frames(&[FromWorker::Visit { node: &long }])),
         ("long-outcome", frames(&[FromWorker::Decision { node: "n", outcome: &long }])),
-        ("too-many-events", frames(&[FromWorker::Visit { node: "a" }, FromWorker::Visit { node: "b" }, FromWorker::Visit { node: "c" }])),
+        (
+            "too-many-events",
+            frames(&[
+                FromWorker::Visit { node: "a" },
+                FromWorker::Visit { node: "b" },
+                FromWorker::Visit { node: "c" },
+            ]),
+        ),
     ];
     for (name, bytes) in cases {
         let outcome = Impostor::new(name, &bytes).await.run().await;

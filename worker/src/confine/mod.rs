@@ -5,10 +5,15 @@ mod seccomp;
 
 use std::fmt;
 
-use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope,
+};
 use rustix::{
     io::Errno,
-    process::{DumpableBehavior, Resource, Rlimit, Signal, set_dumpable_behavior, set_parent_process_death_signal, setrlimit},
+    process::{
+        DumpableBehavior, Resource, Rlimit, Signal, set_dumpable_behavior, set_parent_process_death_signal,
+        setrlimit,
+    },
     thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs},
 };
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Compare, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Compare,
+    SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
 use super::ConfineError;

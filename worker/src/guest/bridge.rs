@@ -40,9 +40,12 @@ fn natives<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<RunState>) -> R
     let run = state.clone();
     native.set(
         "call",
-        Function::new(ctx.clone(), move |ctx: Ctx<'js>, kind: Text, target: Text, node: Option<Text>, input: Value<'js>| {
-            call(&ctx, &run, &kind.0, &target.0, node.as_ref().map(|node| node.0.as_str()), input)
-        })?,
+        Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, kind: Text, target: Text, node: Option<Text>, input: Value<'js>| {
+                call(&ctx, &run, &kind.0, &target.0, node.as_ref().map(|node| node.0.as_str()), input)
+            },
+        )?,
     )?;
     let run = state.clone();
     native.set("visit", Function::new(ctx.clone(), move |node: Text| run.visit(&node.0))?)?;
@@ -52,7 +55,10 @@ fn natives<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<RunState>) -> R
         Function::new(ctx.clone(), move |node: Text, outcome: Text| run.decision(&node.0, &outcome.0))?,
     )?;
     let run = state.clone();
-    native.set("log", Function::new(ctx.clone(), move |level: Text, text: Text| log(&run, &level.0, &text.0))?)?;
+    native.set(
+        "log",
+        Function::new(ctx.clone(), move |level: Text, text: Text| log(&run, &level.0, &text.0))?,
+    )?;
     let run = state.clone();
     native.set(
         "startTimer",
@@ -74,13 +80,15 @@ fn call<'js>(
     input: Value<'js>,
 ) -> Result<u32> {
     if target.len() > LONGEST_NAME {
-        let message = format!("the name of a tool may have {LONGEST_NAME} bytes; this one has {}", target.len());
+        let message =
+            format!("the name of a tool may have {LONGEST_NAME} bytes; this one has {}", target.len());
         return Err(Exception::throw_range(ctx, &message));
     }
     let args = json(ctx, input, run.output_left(), "{}").map_err(|error| match error {
         JsonError::Threw { value, .. } => ctx.throw(value),
         JsonError::Refused { why, path } => {
-            let message = format!("{target}: the argument can't be sent: {why}, at {}", JsonError::path(&path));
+            let message =
+                format!("{target}: the argument can't be sent: {why}, at {}", JsonError::path(&path));
             Exception::throw_type(ctx, &message)
         }
         JsonError::TooLong => {

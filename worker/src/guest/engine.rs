@@ -180,7 +180,10 @@ impl<'a, 'js> Conversation<'a, 'js> {
         let mut options = EvalOptions::default();
         options.filename = Some(FILE.to_owned());
         if source.contains('\0') {
-            return Err(rquickjs::Exception::throw_syntax(self.ctx, "the code contains the character U+0000"));
+            return Err(rquickjs::Exception::throw_syntax(
+                self.ctx,
+                "the code contains the character U+0000",
+            ));
         }
         let outer: Function<'js> = self.ctx.eval_with_options(source, options)?;
         let main: Function<'js> = outer.call((args, self.mcp.clone(), self.capabilities.clone()))?;
@@ -241,7 +244,11 @@ impl<'a, 'js> Conversation<'a, 'js> {
         let text = json(self.ctx, value, self.state.output_left(), "null").map_err(|error| match error {
             JsonError::Threw { value, path } => {
                 let mut thrown = self.thrown(value);
-                thrown.message = format!("{} (while the result was made JSON, at {})", thrown.message, JsonError::path(&path));
+                thrown.message = format!(
+                    "{} (while the result was made JSON, at {})",
+                    thrown.message,
+                    JsonError::path(&path)
+                );
                 self.limit_or(thrown)
             }
             JsonError::Refused { why, path } => {
@@ -279,7 +286,10 @@ impl<'a, 'js> Conversation<'a, 'js> {
 
     /// The engine's own errors for memory and stack are limits; everything else is the code's error.
     fn limit_or(&self, thrown: Thrown) -> End {
-        if thrown.name == "InternalError" && thrown.message.starts_with("out of memory") && self.heap.exhausted() {
+        if thrown.name == "InternalError"
+            && thrown.message.starts_with("out of memory")
+            && self.heap.exhausted()
+        {
             self.limit(LimitKind::Memory)
         } else if thrown.name == "RangeError" && thrown.message == "Maximum call stack size exceeded" {
             self.limit(LimitKind::Stack)
@@ -298,7 +308,13 @@ fn address(value: &Value<'_>) -> usize {
     unsafe { qjs::JS_VALUE_GET_PTR(value.as_raw()) as usize }
 }
 
-fn track_rejection<'js>(run: &RunState, ctx: &Ctx<'js>, promise: &Value<'js>, reason: Value<'js>, handled: bool) {
+fn track_rejection<'js>(
+    run: &RunState,
+    ctx: &Ctx<'js>,
+    promise: &Value<'js>,
+    reason: Value<'js>,
+    handled: bool,
+) {
     if handled {
         run.rejection_handled(address(promise));
     } else if run.stopped().is_none() {
@@ -317,7 +333,8 @@ fn track_rejection<'js>(run: &RunState, ctx: &Ctx<'js>, promise: &Value<'js>, re
 struct NoModules;
 
 fn no_modules(name: &str) -> Error {
-    let message = "the sandbox has no modules or files. Call a tool instead, for example mcp.server.tool({ … })";
+    let message =
+        "the sandbox has no modules or files. Call a tool instead, for example mcp.server.tool({ … })";
     Error::new_loading_message(name, message)
 }
 
@@ -343,4 +360,3 @@ impl Loader for NoModules {
         Err(no_modules(name))
     }
 }
-

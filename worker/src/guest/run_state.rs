@@ -258,7 +258,10 @@ impl RunState {
     pub(crate) fn log_unhandled(&self, except: usize) {
         for (promise, message) in self.unhandled.take() {
             if promise != except {
-                self.log(LogLevel::Warn, &format!("A promise was rejected and nothing awaited it: {message}"));
+                self.log(
+                    LogLevel::Warn,
+                    &format!("A promise was rejected and nothing awaited it: {message}"),
+                );
             }
         }
     }

@@ -3,13 +3,7 @@
 use pml_worker::{Thrown, protocol::LONGEST_TEXT};
 use rquickjs::{Ctx, FromJs, Function, Object, Value};
 
-use super::{
-    bridge::json,
-    parts::FILE_PREFIX,
-    run_state::clipped,
-    text::Text,
-    to_json::JsonError,
-};
+use super::{bridge::json, parts::FILE_PREFIX, run_state::clipped, text::Text, to_json::JsonError};
 
 /// The file name of the code in stacks.
 pub(crate) const FILE: &str = "code";
@@ -53,7 +47,8 @@ pub(crate) fn from_message(name: &str, message: impl Into<String>, node: Option<
 }
 
 fn field<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> Option<String> {
-    let value = object.get::<_, Value<'js>>(name).ok().filter(|value| !value.is_undefined() && !value.is_null())?;
+    let value =
+        object.get::<_, Value<'js>>(name).ok().filter(|value| !value.is_undefined() && !value.is_null())?;
     Some(Text::from_js(ctx, value).ok()?.0)
 }
 

@@ -2,12 +2,7 @@
 
 use std::io::Write;
 
-use rquickjs::{
-    Atom, Ctx, Function, Object, Value,
-    atom::PredefinedAtom,
-    object::Filter,
-    qjs,
-};
+use rquickjs::{Atom, Ctx, Function, Object, Value, atom::PredefinedAtom, object::Filter, qjs};
 
 use super::text::text_of;
 
@@ -162,7 +157,8 @@ impl<'js> JsonWriter<'js> {
                 self.raw(",");
             }
             let item = self.caught(array.get(index));
-            let written = item.and_then(|item| self.value(item, "")).map_err(|e| e.inside(|| format!("[{index}]")))?;
+            let written =
+                item.and_then(|item| self.value(item, "")).map_err(|e| e.inside(|| format!("[{index}]")))?;
             if !written {
                 self.raw("null");
             }

@@ -98,7 +98,11 @@ fn encoding_name(label: Text) -> Option<String> {
 /// A function of bytes and whether they are the last; gives the text, or undefined if they are invalid and `fatal`.
 fn decoder<'js>(ctx: Ctx<'js>, label: Text, fatal: bool, ignore_bom: bool) -> Result<Function<'js>> {
     let encoding = Encoding::for_label(label.0.as_bytes()).unwrap_or(encoding_rs::UTF_8);
-    let decoder = if ignore_bom { encoding.new_decoder_without_bom_handling() } else { encoding.new_decoder_with_bom_removal() };
+    let decoder = if ignore_bom {
+        encoding.new_decoder_without_bom_handling()
+    } else {
+        encoding.new_decoder_with_bom_removal()
+    };
     let decoder = RefCell::new(decoder);
     Function::new(ctx, move |bytes: TypedArray<'js, u8>, last: bool| -> Option<String> {
         // SAFETY: no code runs and nothing detaches the buffer while the slice is read.

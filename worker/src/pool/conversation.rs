@@ -18,8 +18,8 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use super::{Run, process::Process};
 use crate::{
-    Answer, Call, CallError, CallHandler, CallRecord, Failure, Json, LimitKind, LogEntry, Outcome, Trace, TraceEvent,
-    Usage,
+    Answer, Call, CallError, CallHandler, CallRecord, Failure, Json, LimitKind, LogEntry, Outcome, Trace,
+    TraceEvent, Usage,
     protocol::{
         AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, ToWorker, WorkerFailure,
         append_frame, parse_frame,
@@ -33,7 +33,11 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const REAPING: Duration = Duration::from_secs(5);
 
 /// Runs `run` in `process`. True if the process is sound and may serve again.
-pub(super) async fn converse<H: CallHandler>(process: &mut Process, run: &Run, handler: &H) -> (Outcome, bool) {
+pub(super) async fn converse<H: CallHandler>(
+    process: &mut Process,
+    run: &Run,
+    handler: &H,
+) -> (Outcome, bool) {
     let mut record = Record::new(run);
     let ended = record.hold(process, handler).await;
     let sound = matches!(ended, Ended::Done(_));
@@ -171,7 +175,11 @@ impl<'r> Record<'r> {
                 }
                 self.usage.calls += 1;
                 self.within(LimitKind::Calls, self.usage.calls, self.run.limits.calls)?;
-                self.within(LimitKind::CallsInFlight, self.open_calls.len() as u64 + 1, self.run.limits.calls_in_flight)?;
+                self.within(
+                    LimitKind::CallsInFlight,
+                    self.open_calls.len() as u64 + 1,
+                    self.run.limits.calls_in_flight,
+                )?;
                 let args = self.outgoing(args)?;
                 self.open_calls.insert(id, self.trace.events.len());
                 self.trace.events.push(TraceEvent::Call(CallRecord {
@@ -222,7 +230,8 @@ impl<'r> Record<'r> {
                     Ok(text) => Ok(self.outgoing(text)?),
                     Err(WorkerFailure::Limit { limit, node }) => Err(self.limit_at(limit, node)),
                     Err(WorkerFailure::Thrown(thrown)) => {
-                        let longest = [&thrown.name, &thrown.message, &thrown.stack].map(String::len).into_iter().max();
+                        let longest =
+                            [&thrown.name, &thrown.message, &thrown.stack].map(String::len).into_iter().max();
                         // The worker adds to a message that it has cut, hence the factor.
                         if longest > Some(2 * LONGEST_TEXT) {
                             return Err(broken("an error longer than a worker sends"));
@@ -303,7 +312,9 @@ impl<'r> Record<'r> {
             Some(libc::SIGPROF | libc::SIGXCPU) => self.limit(LimitKind::CpuTime),
             Some(libc::SIGALRM) => self.limit(LimitKind::WallTime),
             Some(libc::SIGSYS) => Failure::Crashed { how: "it made a forbidden system call".into() },
-            _ => Failure::Crashed { how: status.map_or_else(|| "unknown".into(), |status| status.to_string()) },
+            _ => {
+                Failure::Crashed { how: status.map_or_else(|| "unknown".into(), |status| status.to_string()) }
+            }
         }
     }
 
@@ -331,10 +342,7 @@ fn post(outbox: &mut VecDeque<Bytes>, message: &ToWorker<'_>) -> Result<(), Stri
     Ok(())
 }
 
-async fn write_some(
-    writer: &mut WriteHalf<'_>,
-    outbox: &mut VecDeque<Bytes>,
-) -> std::io::Result<()> {
+async fn write_some(writer: &mut WriteHalf<'_>, outbox: &mut VecDeque<Bytes>) -> std::io::Result<()> {
     if let Some(front) = outbox.front_mut() {
         writer.write_buf(front).await?;
         if front.is_empty() {

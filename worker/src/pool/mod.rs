@@ -64,7 +64,9 @@ pub struct PoolConfig {
 
 impl Default for PoolConfig {
     fn default() -> PoolConfig {
-        let beside = std::env::current_exe().ok().and_then(|program| program.parent().map(|dir| dir.join("pml-worker")));
+        let beside = std::env::current_exe()
+            .ok()
+            .and_then(|program| program.parent().map(|dir| dir.join("pml-worker")));
         PoolConfig {
             program: beside.unwrap_or_else(|| "pml-worker".into()),
             slots: thread::available_parallelism().map_or(4, |cores| (2 * cores.get()).max(4)),
@@ -304,7 +306,8 @@ impl Shared {
     fn check(&self, run: &Run) -> Result<(), Failure> {
         let config = &self.config;
         if run.depth > config.deepest {
-            let why = format!("it is nested {} deep, and PoolConfig::deepest is {}", run.depth, config.deepest);
+            let why =
+                format!("it is nested {} deep, and PoolConfig::deepest is {}", run.depth, config.deepest);
             return Err(Failure::Invalid { why });
         }
         run.limits.check(config.memory_ceiling).map_err(|why| Failure::Invalid { why })?;
@@ -434,7 +437,8 @@ impl Shared {
 
     /// Tells those who wait, then waits itself: longer after each failure in a row.
     fn start_failed(&self, error: &StartError) {
-        const TOLERATED: u32 = 3;
+        // With the pauses between them this is more than a second of trying.
+        const TOLERATED: u32 = 6;
         let mut state = self.lock();
         state.failures += 1;
         let hopeless = matches!(error, StartError::Program { .. } | StartError::Refused(_));

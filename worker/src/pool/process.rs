@@ -27,7 +27,9 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 #[non_exhaustive]
 pub enum StartError {
     /// The program isn't there or can't be executed.
-    #[error("{program} can't be started: {error}. Build it with `cargo build -p pml_worker`, or set PoolConfig::program")]
+    #[error(
+        "{program} can't be started: {error}. Build it with `cargo build -p pml_worker`, or set PoolConfig::program"
+    )]
     Program {
         /// Its path.
         program: String,
@@ -91,7 +93,8 @@ impl Process {
         match greet(&ours, &child) {
             Ok((pidfd, missing)) => {
                 let (sender, receiver) = watch::channel(None);
-                let process = Process { socket: ours, exit: receiver, runs: 0, pid: child.id(), missing, pidfd };
+                let process =
+                    Process { socket: ours, exit: receiver, runs: 0, pid: child.id(), missing, pidfd };
                 Ok((process, Keeper { child, exit: sender }))
             }
             Err(error) => {
@@ -156,7 +159,9 @@ fn greet(socket: &UnixStream, child: &Child) -> Result<(OwnedFd, String), StartE
     let missing = match parse_frame(&frame) {
         Ok(FromWorker::Ready { missing }) => missing.to_owned(),
         Ok(FromWorker::Refused { why }) => return Err(StartError::Refused(why.to_owned())),
-        Ok(_) => return Err(StartError::NotReady("its first message is none that a worker begins with".into())),
+        Ok(_) => {
+            return Err(StartError::NotReady("its first message is none that a worker begins with".into()));
+        }
         Err(error) => return Err(StartError::NotReady(error.to_string())),
     };
     socket.set_nonblocking(true).map_err(not_ready)?;

@@ -22,7 +22,9 @@ pub(crate) async fn pool() -> Pool {
 pub(crate) async fn tools(call: Call) -> Result<Json, CallError> {
     match call.target.as_str() {
         "test:echo" | "echo" => Ok(call.args),
-        "test:fail" => Err(CallError { message: "no such file".into(), data: Some(json!({"code": 2}).into()) }),
+        "test:fail" => {
+            Err(CallError { message: "no such file".into(), data: Some(json!({"code": 2}).into()) })
+        }
         "test:never" => std::future::pending().await,
         "test:describe" => Ok(json!({"kind": call.kind, "target": call.target, "node": call.node}).into()),
         other => Err(CallError::new(format!("there is no tool {other}"))),
