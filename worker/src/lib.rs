@@ -19,3 +19,8 @@ pub use outcome::{
     Answer, CallRecord, Failure, LogEntry, LogLevel, Outcome, Thrown, Trace, TraceEvent, Usage,
 };
 pub use pool::{Layer, Pool, PoolConfig, Run, StartError};
+
+/// Compiles the Rust in the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/worker.md")]
+struct Documentation;

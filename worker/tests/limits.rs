@@ -138,6 +138,10 @@ async fn limits_that_make_no_sense_are_refused() {
 #[tokio::test]
 async fn a_large_answer_counts_as_memory() {
     let pool = pool().await;
+    let larger_than_the_heap = |_call: pml_worker::Call| async { Ok(json!("x".repeat(5 << 20)).into()) };
+    let limits = Limits { memory: 4 << 20, ..Limits::default() };
+    let run = Run::new("test", "return (await mcp.a.b()).length").with_limits(limits);
+    assert_eq!(limit(&pool.run(run, &larger_than_the_heap).await), LimitKind::Memory);
     let large = |_call: pml_worker::Call| async { Ok(json!(vec![0; 3 << 20]).into()) };
     let limits = Limits { memory: 4 << 20, ..Limits::default() };
     let outcome =

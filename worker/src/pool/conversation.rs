@@ -251,6 +251,10 @@ impl<'r> Record<'r> {
         answer: Result<Json, CallError>,
         outbox: &mut VecDeque<Bytes>,
     ) -> Result<(), Failure> {
+        let length = answer.as_ref().map_or_else(|error| error.message.len(), |value| value.get().len());
+        if length as u64 > self.run.limits.memory {
+            return Err(self.limit(LimitKind::Memory));
+        }
         let message = ToWorker::Answer {
             id,
             answer: answer.as_ref().map(Json::get).map_err(|error| AnswerError {

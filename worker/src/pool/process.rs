@@ -75,7 +75,9 @@ impl Process {
             error: error.to_string(),
         };
         let (ours, theirs) = UnixStream::pair().map_err(program_error)?;
-        let mut command = Command::new(&config.program);
+        // The child starts in another directory, where a relative path would mean another file.
+        let program = std::path::absolute(&config.program).map_err(program_error)?;
+        let mut command = Command::new(program);
         command.arg("serve").arg("--memory-ceiling").arg(config.memory_ceiling.to_string());
         for layer in &config.allow_missing {
             command.arg("--allow-missing").arg(layer.name());
