@@ -299,3 +299,9 @@ async fn a_rejection_that_nobody_awaits_is_told_in_the_logs() {
     .await;
     assert!(handled.logs.is_empty(), "{:?}", handled.logs);
 }
+
+#[tokio::test]
+async fn an_exception_in_a_timer_ends_the_run() {
+    let error = thrown(run("setTimeout(() => { throw new Error('late') }, 0); await mcp.test.never()").await);
+    assert_eq!((error.message.as_str(), error.stack.contains("code:1:")), ("late", true));
+}

@@ -246,6 +246,15 @@ async fn dropping_the_pool_leaves_no_process() {
     until("the processes to be gone", || pids.iter().all(|pid| !exists(*pid))).await;
 }
 
+#[tokio::test]
+async fn runs_nested_too_deep_are_refused() {
+    let pool = Pool::start(PoolConfig { deepest: 1, ..config() }).await.unwrap();
+    let mut run = Run::new("test", "return 1");
+    run.depth = 2;
+    let failure = pool.run(run, &tools).await.result.unwrap_err().to_string();
+    assert_eq!(failure, "the run was not started: it is nested 2 deep, and PoolConfig::deepest is 1");
+}
+
 /// Run by the next test in a process of its own, which is then killed.
 #[tokio::test]
 async fn helper_that_runs_forever() {

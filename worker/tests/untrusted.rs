@@ -18,14 +18,19 @@ struct Impostor {
 
 impl Impostor {
     async fn new(name: &str, bytes: &[u8]) -> Impostor {
+        Impostor::that_then(name, bytes, "exec /bin/sleep 1000").await
+    }
+
+    async fn that_then(name: &str, bytes: &[u8], last: &str) -> Impostor {
         let dir = std::env::temp_dir().join(format!("pml-worker-impostor-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("greeting"), frames(&[FromWorker::Ready { missing: "" }])).unwrap();
         fs::write(dir.join("bytes"), bytes).unwrap();
         let script = dir.join("worker");
         let path = dir.display();
+        let wait_for_run = "/usr/bin/head -c 1 > /dev/null";
         let text = format!(
-            "#!/bin/sh\n/bin/cat '{path}/greeting' >&0\n/usr/bin/head -c 1 > /dev/null\n/bin/cat '{path}/bytes' >&0\nexec /bin/sleep 1000\n"
+            "#!/bin/sh\n/bin/cat '{path}/greeting' >&0\n{wait_for_run}\n/bin/cat '{path}/bytes' >&0\n{last}\n"
         );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -118,4 +123,19 @@ async fn limits_hold_even_if_the_worker_ignores_them() {
         let outcome = Impostor::new(name, &bytes).await.run().await;
         assert_eq!(support::limit(&outcome), expected, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_process_that_dies_between_two_runs_costs_the_second_nothing() {
+    // Answers one run, then takes the next and ends without having said that it is ready for it.
+    let last = "/usr/bin/head -c 100000 > /dev/null";
+    let impostor = Impostor::that_then("dies-between", &frames(&[done("1")]), last).await;
+    for _ in 0..3 {
+        until("a process", || impostor.pool.idle_pids().len() == 1).await;
+        let large = Run::new("test", " ".repeat(200_000));
+        let outcome = impostor.pool.run(large, &tools).await;
+        assert_eq!(outcome.result.unwrap(), serde_json::json!(1));
+    }
+    drop(impostor.pool);
+    fs::remove_dir_all(&impostor.dir).unwrap();
 }

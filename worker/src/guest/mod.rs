@@ -33,29 +33,33 @@ pub(crate) fn tell(message: &FromWorker<'_>) -> Result<(), ParentGone> {
 /// Serves runs until the parent is gone.
 pub(crate) fn serve(missing: &str) -> Result<(), ParentGone> {
     let mut connection = Connection::new();
-    let mut ready = Some(FromWorker::Ready { missing });
     loop {
+        // Said before every run, not only the first: what goes wrong while an engine is thrown away or made is then known
+        // not to be the next run's doing.
         let engine = Engine::prepare().map_err(|_| ParentGone)?;
-        if let Some(ready) = ready.take() {
-            tell(&ready)?;
-        }
-        // The code and its arguments are copied, because the answers to its calls come in the same buffer.
-        let frame = connection.receive(None)?.ok_or(ParentGone)?.to_vec();
-        let (code, args, limits) = match parse_frame(&frame) {
-            Ok(ToWorker::Run { code, args, limits }) => (code, args, limits),
-            // To a call that the last run didn't wait for.
-            Ok(ToWorker::Answer { .. }) => continue,
-            Err(_) => return Err(ParentGone),
-        };
-        let peak = {
-            let _watchdog = Watchdog::start(&limits);
-            engine.run(code, args, limits, &mut connection)?
-        };
-        drop(frame);
+        tell(&FromWorker::Ready { missing })?;
+        let peak = serve_one(engine, &mut connection)?;
         connection.shrink();
         if peak > LARGE_HEAP {
             // SAFETY: malloc_trim takes no pointer.
             unsafe { libc::malloc_trim(0) };
+        }
+    }
+}
+
+/// Waits for a run, runs it, and throws the engine away; gives the size of its heap.
+fn serve_one(engine: Engine, connection: &mut Connection) -> Result<u64, ParentGone> {
+    loop {
+        // Copied, because the answers to the code's calls come in the same buffer.
+        let frame = connection.receive(None)?.ok_or(ParentGone)?.to_vec();
+        match parse_frame(&frame) {
+            Ok(ToWorker::Run { code, args, limits }) => {
+                let _watchdog = Watchdog::start(&limits);
+                return engine.run(code, args, limits, connection);
+            }
+            // To a call that the last run didn't wait for.
+            Ok(ToWorker::Answer { .. }) => {}
+            Err(_) => return Err(ParentGone),
         }
     }
 }

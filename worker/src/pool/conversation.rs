@@ -29,15 +29,22 @@ use crate::{
 /// How long a worker may take past its wall time to say so itself, with the whole trace.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long a worker may take to throw away what the last run left.
+const CLEARING: Duration = Duration::from_secs(2);
+
 /// How long to wait for the exit status of a process that was just killed.
 const REAPING: Duration = Duration::from_secs(5);
 
-/// Runs `run` in `process`. True if the process is sound and may serve again.
-pub(super) async fn converse<H: CallHandler>(
-    process: &mut Process,
-    run: &Run,
-    handler: &H,
-) -> (Outcome, bool) {
+/// What came of a conversation.
+pub(super) enum Verdict {
+    /// The run has its outcome; the process may serve again if it is sound.
+    Over { outcome: Outcome, sound: bool },
+    /// The process was gone, or stuck with the run before, and this run may begin in another.
+    NeverBegan,
+}
+
+/// Runs `run` in `process`.
+pub(super) async fn converse<H: CallHandler>(process: &mut Process, run: &Run, handler: &H) -> Verdict {
     let mut record = Record::new(run);
     let ended = record.hold(process, handler).await;
     let sound = matches!(ended, Ended::Done(_));
@@ -51,8 +58,9 @@ pub(super) async fn converse<H: CallHandler>(
             process.kill();
             Err(record.death(exit_of(process).await))
         }
+        Ended::NeverBegan => return Verdict::NeverBegan,
     };
-    (record.into_outcome(result), sound)
+    Verdict::Over { outcome: record.into_outcome(result), sound }
 }
 
 async fn exit_of(process: &mut Process) -> Option<ExitStatus> {
@@ -70,6 +78,8 @@ enum Ended {
     Killed(Failure),
     /// It closed its end.
     Gone,
+    /// It did so, or was silent, before it was ready for this run.
+    NeverBegan,
 }
 
 struct Record<'r> {
@@ -115,20 +125,30 @@ impl<'r> Record<'r> {
             .new_codec();
         let mut frames = FramedRead::new(reader, codec);
         let mut answers = FuturesUnordered::new();
-        let deadline = time::sleep(limits.wall_time + PATIENCE);
+        let deadline = time::sleep(if process.ready { limits.wall_time + PATIENCE } else { CLEARING });
         tokio::pin!(deadline);
         loop {
             tokio::select! {
                 biased;
                 frame = frames.next() => match frame {
+                    Some(Ok(frame)) if !process.ready => {
+                        if !is_ready(&frame) {
+                            return Ended::NeverBegan;
+                        }
+                        process.ready = true;
+                        self.started = Instant::now();
+                        deadline.as_mut().reset(time::Instant::now() + limits.wall_time + PATIENCE);
+                    }
                     Some(Ok(frame)) => match self.message(&frame) {
                         Ok(Heard::Noted) => {}
                         Ok(Heard::Call(id, call)) => answers.push(async move { (id, handler.call(call).await) }),
                         Ok(Heard::Done(result)) => {
-                            if !frames.read_buffer().is_empty() {
-                                // It would be taken for the start of the next run.
-                                return Ended::Killed(Failure::Protocol { what: "a message after the last".into() });
-                            }
+                            // The worker may be ready for the next run already; anything else has no place here.
+                            process.ready = match frames.read_buffer().get(HEADER..) {
+                                None if frames.read_buffer().is_empty() => false,
+                                Some(frame) if is_ready(frame) => true,
+                                _ => return Ended::Killed(Failure::Protocol { what: "a message after the last".into() }),
+                            };
                             // Answers that nobody waits for any more; the worker reads past them.
                             let rest = time::timeout(PATIENCE, async {
                                 while !outbox.is_empty() {
@@ -147,7 +167,8 @@ impl<'r> Record<'r> {
                         let what = format!("a message longer than {longest} bytes");
                         return Ended::Killed(Failure::Protocol { what });
                     }
-                    Some(Err(_)) | None => return Ended::Gone,
+                    Some(Err(_)) | None if process.ready => return Ended::Gone,
+                    Some(Err(_)) | None => return Ended::NeverBegan,
                 },
                 Some((id, answer)) = answers.next(), if !answers.is_empty() => {
                     if let Err(failure) = self.answered(id, answer, &mut outbox) {
@@ -156,10 +177,13 @@ impl<'r> Record<'r> {
                 }
                 written = write_some(&mut writer, &mut outbox), if !outbox.is_empty() => {
                     if written.is_err() {
-                        return Ended::Gone;
+                        return if process.ready { Ended::Gone } else { Ended::NeverBegan };
                     }
                 }
-                () = &mut deadline => return Ended::Killed(self.limit(LimitKind::WallTime)),
+                () = &mut deadline => {
+                    let late = || Ended::Killed(self.limit(LimitKind::WallTime));
+                    return if process.ready { late() } else { Ended::NeverBegan };
+                }
             }
         }
     }
@@ -331,6 +355,10 @@ impl<'r> Record<'r> {
         }
         Outcome { result, trace: self.trace, logs: self.logs, usage: self.usage }
     }
+}
+
+fn is_ready(frame: &[u8]) -> bool {
+    matches!(parse_frame(frame), Ok(FromWorker::Ready { .. }))
 }
 
 enum Heard {

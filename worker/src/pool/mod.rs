@@ -15,11 +15,14 @@ use tokio::sync::{Notify, oneshot};
 
 pub use self::process::StartError;
 use self::{
-    conversation::converse,
+    conversation::{Verdict, converse},
     process::Process,
     queue::{FairQueue, Full},
 };
 use crate::{CallHandler, Failure, Json, LimitKind, Limits, Outcome, Trace, Usage};
+
+/// In how many processes a run may try to begin.
+const BEGINNINGS: usize = 5;
 
 /// A part of the confinement that a kernel may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,18 +191,22 @@ impl Pool {
             Ok(slot) => slot,
             Err(failure) => return not_run(failure),
         };
-        // Declared after the slot, so that the process is back before the slot is free.
-        let mut lease = match shared.take_process().await {
-            Ok(process) => Lease { process: Some(process), shared },
-            Err(StartError::Closed) => return not_run(Failure::Closed),
-            Err(error) => return not_run(Failure::Unavailable { why: error.to_string() }),
-        };
-        let Some(process) = lease.process.as_mut() else { return not_run(Failure::Closed) };
-        let (outcome, sound) = converse(process, &run, handler).await;
-        if sound {
-            lease.give_back();
+        for _ in 0..BEGINNINGS {
+            // Taken after the slot, so that the process is back before the slot is free.
+            let mut lease = match shared.take_process().await {
+                Ok(process) => Lease { process: Some(process), shared },
+                Err(StartError::Closed) => return not_run(Failure::Closed),
+                Err(error) => return not_run(Failure::Unavailable { why: error.to_string() }),
+            };
+            let Some(process) = lease.process.as_mut() else { break };
+            if let Verdict::Over { outcome, sound } = converse(process, &run, handler).await {
+                if sound {
+                    lease.give_back();
+                }
+                return outcome;
+            }
         }
-        outcome
+        not_run(Failure::Unavailable { why: "every process ended before the run could begin in it".into() })
     }
 
     /// Takes no more runs, lets those that run finish, and waits until every process is gone and reaped.

@@ -55,6 +55,8 @@ pub(super) struct Process {
     pub(super) socket: UnixStream,
     pub(super) exit: watch::Receiver<Option<ExitStatus>>,
     pub(super) runs: u32,
+    /// Whether it has said that it is ready for the next run; if not, that is the next thing it says.
+    pub(super) ready: bool,
     pub(super) pid: u32,
     /// The layers of the confinement that the kernel lacks, as the process said.
     pub(super) missing: String,
@@ -95,8 +97,15 @@ impl Process {
         match greet(&ours, &child) {
             Ok((pidfd, missing)) => {
                 let (sender, receiver) = watch::channel(None);
-                let process =
-                    Process { socket: ours, exit: receiver, runs: 0, pid: child.id(), missing, pidfd };
+                let process = Process {
+                    socket: ours,
+                    exit: receiver,
+                    runs: 0,
+                    ready: true,
+                    pid: child.id(),
+                    missing,
+                    pidfd,
+                };
                 Ok((process, Keeper { child, exit: sender }))
             }
             Err(error) => {
