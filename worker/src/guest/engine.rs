@@ -72,6 +72,8 @@ impl Engine {
         connection: &mut Connection,
     ) -> Result<u64, ParentGone> {
         self.heap.set_limit(limits.memory);
+        // Only cycles need the collector; the engine's own threshold of 256 KiB has it walk a growing heap over and over.
+        self.runtime.set_gc_threshold(usize::try_from(limits.memory / 4).unwrap_or(usize::MAX));
         self.runtime.set_max_stack_size(usize::try_from(limits.stack).unwrap_or(PRELUDE_STACK));
         self.state.start(limits);
         let state = &self.state;

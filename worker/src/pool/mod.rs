@@ -5,6 +5,7 @@ mod process;
 mod queue;
 
 use std::{
+    collections::VecDeque,
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
@@ -147,13 +148,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     closed: bool,
-    idle: Vec<Process>,
+    /// Used longest ago first: that one has thrown away its last engine by now.
+    idle: VecDeque<Process>,
     /// Processes that are starting, idle or busy.
     alive: usize,
     starting: usize,
     /// Starts that failed since the last one that worked.
     failures: u32,
-    wanting_process: Vec<oneshot::Sender<Result<Process, StartError>>>,
+    wanting_process: VecDeque<oneshot::Sender<Result<Process, StartError>>>,
     levels: Vec<FairQueue<oneshot::Sender<Slot>>>,
 }
 
@@ -351,13 +353,13 @@ impl Shared {
             if state.closed {
                 return Err(StartError::Closed);
             }
-            while let Some(process) = state.idle.pop() {
+            while let Some(process) = state.idle.pop_front() {
                 if !process.ended() {
                     return Ok(process);
                 }
             }
             let (sender, receiver) = oneshot::channel();
-            state.wanting_process.push(sender);
+            state.wanting_process.push_back(sender);
             receiver
         };
         self.keep_ready();
@@ -372,9 +374,9 @@ impl Shared {
             if state.closed {
                 return;
             }
-            let Some(waiter) = state.wanting_process.pop() else {
+            let Some(waiter) = state.wanting_process.pop_front() else {
                 if state.idle.len() < self.config.slots {
-                    state.idle.push(process);
+                    state.idle.push_back(process);
                 }
                 return;
             };
