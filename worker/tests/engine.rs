@@ -298,6 +298,13 @@ async fn a_rejection_that_nobody_awaits_is_told_in_the_logs() {
     )
     .await;
     assert!(handled.logs.is_empty(), "{:?}", handled.logs);
+    let no_logs = pml_worker::Limits { logs: 0, ..pml_worker::Limits::default() };
+    let run = Run::new("test", "Promise.reject(new Error('x')); return 1").with_limits(no_logs);
+    assert_eq!(
+        pool().await.run(run, &tools).await.result.unwrap(),
+        json!(1),
+        "the warning itself meets no limit"
+    );
 }
 
 #[tokio::test]

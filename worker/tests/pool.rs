@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
-use pml_worker::{Call, CallError, Failure, Json, Pool, PoolConfig, Run, StartError};
+use pml_worker::{Call, CallError, Failure, Json, Limits, Pool, PoolConfig, Run, StartError};
 use serde_json::json;
 use support::{config, program, tools, until};
 use tokio::sync::Semaphore;
@@ -264,9 +264,13 @@ async fn helper_that_runs_forever() {
     let pool = Pool::start(config()).await.unwrap();
     until("both processes", || pool.idle_pids().len() == 2).await;
     println!("pids {:?}", pool.idle_pids());
-    // One that the engine would notice, and one that it wouldn't.
-    let native = "return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)";
-    tokio::join!(pool.run(Run::new("test", "for (;;);"), &tools), pool.run(Run::new("test", native), &tools));
+    // One that the engine would notice, and one that it wouldn't; neither meets a limit.
+    let hour = std::time::Duration::from_secs(3600);
+    let run = |code: &str| {
+        let limits = Limits { cpu_time: hour, wall_time: hour, ..Limits::default() };
+        pool.run(Run::new("test", code).with_limits(limits), &tools)
+    };
+    tokio::join!(run("for (;;);"), run("return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)"));
 }
 
 #[tokio::test]

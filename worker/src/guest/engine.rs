@@ -243,30 +243,19 @@ impl<'a, 'js> Conversation<'a, 'js> {
     }
 
     fn result(&self, value: Value<'js>) -> Result<String, End> {
-        let text = json(self.ctx, value, self.state.output_left(), "null").map_err(|error| match error {
+        json(self.ctx, value, self.state.output_left(), "null").map_err(|error| match error {
             JsonError::Threw { value, path } => {
                 let mut thrown = self.thrown(value);
-                thrown.message = format!(
-                    "{} (while the result was made JSON, at {})",
-                    thrown.message,
-                    JsonError::path(&path)
-                );
+                let path = JsonError::path(&path);
+                thrown.message = format!("{} (while the result was made JSON, at {path})", thrown.message);
                 self.limit_or(thrown)
             }
             JsonError::Refused { why, path } => {
                 let message = format!("the result can't be JSON: {why}, at {}", JsonError::path(&path));
                 thrown::from_message("TypeError", message, self.state.last_node()).into()
             }
-            JsonError::TooLong => {
-                self.state.stop(LimitKind::Output);
-                End::ParentGone
-            }
-        });
-        match text {
-            // The caller says which limit it was.
-            Err(End::ParentGone) if self.state.stopped().is_some() => Ok(String::new()),
-            text => text,
-        }
+            JsonError::TooLong => self.limit(LimitKind::Output),
+        })
     }
 
     fn failed(&self, error: Error) -> End {

@@ -255,13 +255,13 @@ impl RunState {
         self.unhandled.borrow_mut().retain(|(unhandled, _)| *unhandled != promise);
     }
 
+    /// Tells them in the logs, as far as there is room: a warning of ours must not end the run.
     pub(crate) fn log_unhandled(&self, except: usize) {
         for (promise, message) in self.unhandled.take() {
-            if promise != except {
-                self.log(
-                    LogLevel::Warn,
-                    &format!("A promise was rejected and nothing awaited it: {message}"),
-                );
+            let text = format!("A promise was rejected and nothing awaited it: {message}");
+            let fits = self.logged.get() + text.len() as u64 <= self.limits.borrow().logs;
+            if promise != except && fits {
+                self.log(LogLevel::Warn, &text);
             }
         }
     }

@@ -35,16 +35,13 @@ const CLEARING: Duration = Duration::from_secs(2);
 /// How long to wait for the exit status of a process that was just killed.
 const REAPING: Duration = Duration::from_secs(5);
 
-/// What came of a conversation.
-pub(super) enum Verdict {
-    /// The run has its outcome; the process may serve again if it is sound.
-    Over { outcome: Outcome, sound: bool },
-    /// The process was gone, or stuck with the run before, and this run may begin in another.
-    NeverBegan,
-}
-
-/// Runs `run` in `process`.
-pub(super) async fn converse<H: CallHandler>(process: &mut Process, run: &Run, handler: &H) -> Verdict {
+/// Runs `run` in `process`; says with the outcome whether the process is sound and may serve again. `None` if the process
+/// was gone, or stuck with the run before, so that this one may still begin in another.
+pub(super) async fn converse<H: CallHandler>(
+    process: &mut Process,
+    run: &Run,
+    handler: &H,
+) -> Option<(Outcome, bool)> {
     let mut record = Record::new(run);
     let ended = record.hold(process, handler).await;
     let sound = matches!(ended, Ended::Done(_));
@@ -58,9 +55,9 @@ pub(super) async fn converse<H: CallHandler>(process: &mut Process, run: &Run, h
             process.kill();
             Err(record.death(exit_of(process).await))
         }
-        Ended::NeverBegan => return Verdict::NeverBegan,
+        Ended::NeverBegan => return None,
     };
-    Verdict::Over { outcome: record.into_outcome(result), sound }
+    Some((record.into_outcome(result), sound))
 }
 
 async fn exit_of(process: &mut Process) -> Option<ExitStatus> {

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 
 pub use self::process::StartError;
 use self::{
-    conversation::{Verdict, converse},
+    conversation::converse,
     process::Process,
     queue::{FairQueue, Full},
 };
@@ -201,7 +201,7 @@ impl Pool {
                 Err(error) => return not_run(Failure::Unavailable { why: error.to_string() }),
             };
             let Some(process) = lease.process.as_mut() else { break };
-            if let Verdict::Over { outcome, sound } = converse(process, &run, handler).await {
+            if let Some((outcome, sound)) = converse(process, &run, handler).await {
                 if sound {
                     lease.give_back();
                 }
