@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallError, CallKind, Json, LimitKind};
+use crate::{CallError, CallKind, Json, LimitKind, Limits};
 
 /// The one outcome that every run has.
 #[derive(Clone, Debug, Serialize)]
@@ -79,6 +79,12 @@ pub enum Failure {
     /// The pool was closed before the run began.
     #[error("the pool is closed")]
     Closed,
+}
+
+impl Failure {
+    pub(crate) fn limit(limit: LimitKind, limits: &Limits, node: Option<String>) -> Failure {
+        Failure::Limit { limit, value: limits.describe(limit), advice: limit.advice(), node }
+    }
 }
 
 /// An exception that the code didn't catch.

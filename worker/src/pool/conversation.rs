@@ -249,7 +249,9 @@ impl<'r> Record<'r> {
                 self.trace.dropped = dropped_events;
                 let result = match result {
                     Ok(text) => Ok(self.outgoing(text)?),
-                    Err(WorkerFailure::Limit { limit, node }) => Err(self.limit_at(limit, node)),
+                    Err(WorkerFailure::Limit { limit, node }) => {
+                        Err(Failure::limit(limit, &self.run.limits, node))
+                    }
                     Err(WorkerFailure::Thrown(thrown)) => {
                         let longest =
                             [&thrown.name, &thrown.message, &thrown.stack].map(String::len).into_iter().max();
@@ -324,11 +326,7 @@ impl<'r> Record<'r> {
     }
 
     fn limit(&self, limit: LimitKind) -> Failure {
-        self.limit_at(limit, self.trace.path().last().map(str::to_owned))
-    }
-
-    fn limit_at(&self, limit: LimitKind, node: Option<String>) -> Failure {
-        Failure::Limit { limit, value: self.run.limits.describe(limit), advice: limit.advice(), node }
+        Failure::limit(limit, &self.run.limits, self.trace.path().last().map(str::to_owned))
     }
 
     /// What the end of the process means for the run.
