@@ -103,9 +103,14 @@ async fn the_kernel_says_the_same_of_a_worker_that_serves() {
     }
     assert_eq!(field("Threads:"), "1");
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-    for (name, most) in
-        [("Max open files", "1"), ("Max processes", "0"), ("Max core file size", "0"), ("Max file size", "0")]
-    {
+    for (name, most) in [
+        ("Max open files", "1"),
+        // The pool's memory ceiling of 256 MiB and what the process itself needs.
+        ("Max address space", "402653184"),
+        ("Max processes", "0"),
+        ("Max core file size", "0"),
+        ("Max file size", "0"),
+    ] {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
         assert_eq!(line[name.len()..].split_whitespace().next(), Some(most), "{line}");
     }

@@ -312,3 +312,8 @@ async fn an_exception_in_a_timer_ends_the_run() {
     let error = thrown(run("setTimeout(() => { throw new Error('late') }, 0); await mcp.test.never()").await);
     assert_eq!((error.message.as_str(), error.stack.contains("code:1:")), ("late", true));
 }
+
+#[tokio::test]
+async fn what_the_documentation_says_is_absent_is_absent() {
+    assert_eq!(value("return [typeof Intl, typeof WebAssembly]").await, json!(["undefined", "undefined"]));
+}
