@@ -1,7 +1,6 @@
 //! The one descriptor that the process has: a socket to its parent, frames both ways.
 
 use std::{
-    io,
     os::fd::BorrowedFd,
     time::{Duration, Instant},
 };
@@ -111,10 +110,4 @@ fn readable_before(deadline: Instant) -> Result<bool, ParentGone> {
 
 fn timespec(duration: Duration) -> Timespec {
     Timespec { tv_sec: duration.as_secs().cast_signed(), tv_nsec: duration.subsec_nanos().into() }
-}
-
-impl From<ParentGone> for io::Error {
-    fn from(_: ParentGone) -> io::Error {
-        io::ErrorKind::BrokenPipe.into()
-    }
 }

@@ -3,7 +3,7 @@
 
 export default function install(native) {
   const { Proxy, Promise, Reflect, Error, TypeError, Symbol, Object, String, Number } = globalThis;
-  const { apply, construct, defineProperty, get: reflectGet } = Reflect;
+  const { apply, defineProperty, get: reflectGet } = Reflect;
   const hidden = (value) => ({ __proto__: null, value, writable: true, configurable: true, enumerable: false });
   const define = (object, name, value) => defineProperty(object, name, hidden(value));
 
@@ -76,7 +76,7 @@ export default function install(native) {
     const refuse = readOnly(shown);
     return new Proxy(callable, {
       __proto__: null,
-      get(target, key, receiver) {
+      get(target, key) {
         if (typeof key === "symbol") return key === Symbol.toStringTag ? shown : reflectGet(target, key, target);
         if (key === "toString" || key === "valueOf") return toString;
         if (notTools[key]) return undefined;
@@ -186,7 +186,7 @@ export default function install(native) {
         configurable: true,
         enumerable: false,
         get() {
-          const made = (parts[part] ??= native.load(part)(native, { define, Symbol, failedCall }));
+          const made = (parts[part] ??= native.load(part)(native, { define }));
           for (let j = 0; j < names.length; j++) define(globalThis, names[j], made[names[j]]);
           return made[name];
         },
