@@ -71,6 +71,7 @@ async fn main() {
 
     println!("\nThe worker by itself");
     process_start().await;
+    new_runtime().await;
     round_trip(&pool).await;
     cancellation().await;
     under_attack().await;
@@ -87,6 +88,24 @@ async fn process_start() {
         pool.close().await;
     }
     println!("{:<46} {:>10.2} ms", "process start to result", median(times) / 1e3);
+}
+
+/// A run right after another waits for the old engine to go and the new one to come; a run after a rest doesn't.
+async fn new_runtime() {
+    const REST: Duration = Duration::from_millis(3);
+    let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
+    let nothing = Run::new("bench", "return 1");
+    let (mut at_once, mut rested) = (Vec::new(), Vec::new());
+    for _ in 0..300 {
+        tokio::time::sleep(REST).await;
+        rested.push(timed(&pool, &nothing).await);
+        at_once.push(timed(&pool, &nothing).await);
+    }
+    let (at_once, rested) = (median(at_once) / 1e3, median(rested) / 1e3);
+    println!(
+        "{:<46} {rested:>10.3} ms rested, {at_once:.3} ms right after another",
+        "a run in a pool of one slot"
+    );
 }
 
 async fn round_trip(pool: &Pool) {
