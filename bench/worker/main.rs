@@ -90,7 +90,8 @@ async fn process_start() {
     println!("{:<46} {:>10.2} ms", "process start to result", median(times) / 1e3);
 }
 
-/// A run right after another waits for the old engine to go and the new one to come; a run after a rest doesn't.
+/// A run right after another finds the old engine being thrown away and the new one being made; one after a rest finds it
+/// made, but the process asleep.
 async fn new_runtime() {
     const REST: Duration = Duration::from_millis(3);
     let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
