@@ -20,7 +20,7 @@ const ACTIONS: &[&str] = &[
     "SELECT pml_delete('c')",
     "SELECT pml_update('a', 'return 12')",
     "SELECT pml_fork('a', 'x')",
-    "UPDATE pml.capability_records SET display_name = 'x' WHERE display_name = 'b'",
+    "UPDATE pml.capability_records SET display_name = 'x' WHERE display_name = 'b' AND project = pml_project()",
 ];
 
 fn prepare(db: &mut Client) {

@@ -61,6 +61,10 @@ impl Cluster {
         let folder = folder_for_postgres();
         let backup = ["-U", "postgres", "-X", "stream", "-R", "--no-sync", "-c", "fast", "-D"];
         run(as_postgres("pg_basebackup").args(backup).arg(&folder).arg("-h").arg(&self.folder));
+        // These came along with the data: the primary's own.
+        for file in [".s.PGSQL.5432.lock", "server.log"] {
+            std::fs::remove_file(folder.join(file)).expect("a copy of the primary's file");
+        }
         Cluster::start(folder, "")
     }
 

@@ -1,0 +1,88 @@
+//! A call that the code makes, and who answers it.
+
+use std::{future::Future, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Json, Limits, pool::Run};
+
+/// Whether the code called `mcp` or `capabilities`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// `mcp.ns.action(…)` or `mcp["…"](…)`.
+    Tool,
+    /// `capabilities.name(…)` or `capabilities["…"](…)`.
+    Capability,
+}
+
+/// One call that waits for its answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Call {
+    /// The node of the static structure that made it, if the code is instrumented.
+    pub node: Option<String>,
+    /// Tool or capability.
+    pub kind: CallKind,
+    /// `ns:action`, or whatever stood in the brackets.
+    pub target: String,
+    /// The first argument; `{}` if there was none.
+    pub args: Json,
+    /// The tenant of the run.
+    pub tenant: String,
+    /// How deep the run is nested: 0 for one that no run started.
+    pub depth: u32,
+    /// The limits of the run, `wall_time` being what is left of it.
+    pub limits: Limits,
+}
+
+impl Call {
+    /// A run that answers this call: same tenant, one level deeper, with no more time than its caller has left.
+    #[must_use]
+    pub fn nested_run(&self, code: impl Into<String>, args: Json) -> Run {
+        Run {
+            tenant: self.tenant.clone(),
+            code: code.into(),
+            args,
+            limits: Limits {
+                wall_time: self.limits.wall_time.max(Duration::from_millis(1)),
+                ..self.limits.clone()
+            },
+            depth: self.depth + 1,
+        }
+    }
+}
+
+/// Why a call failed; reaches the code as an `Error` with the tool's name in front of the message.
+#[derive(Clone, Debug, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct CallError {
+    /// For people and models.
+    pub message: String,
+    /// For the code, as `error.data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+}
+
+impl CallError {
+    /// An error with a message only.
+    pub fn new(message: impl Into<String>) -> CallError {
+        CallError { message: message.into(), data: None }
+    }
+}
+
+/// Answers the calls of a run. Calls that are outstanding together are answered together.
+pub trait CallHandler: Sync {
+    /// Answers one call. Dropped if the run ends first.
+    fn call(&self, call: Call) -> impl Future<Output = Result<Json, CallError>> + Send;
+}
+
+impl<F, Answer> CallHandler for F
+where
+    F: Fn(Call) -> Answer + Sync,
+    Answer: Future<Output = Result<Json, CallError>> + Send,
+{
+    fn call(&self, call: Call) -> impl Future<Output = Result<Json, CallError>> + Send {
+        self(call)
+    }
+}

@@ -1,0 +1,231 @@
+// What the code finds around it: mcp, capabilities, __pml, timers, and names for everything that loads on first use.
+// Runs before the code does, so what it takes from the engine here is untouched; `native` never reaches the code.
+
+export default function install(native) {
+  const { Proxy, Promise, Reflect, Error, TypeError, Symbol, Object, String, Number } = globalThis;
+  const { apply, defineProperty, get: reflectGet } = Reflect;
+  const hidden = (value) => ({ __proto__: null, value, writable: true, configurable: true, enumerable: false });
+  const define = (object, name, value) => defineProperty(object, name, hidden(value));
+
+  // --- calls -------------------------------------------------------------------------------------------------------
+
+  const pending = { __proto__: null };
+  let currentNode = null;
+
+  class ToolError extends Error {
+    constructor(target, message, data, origin) {
+      super(`${target}: ${message}`);
+      define(this, "tool", target);
+      if (data !== undefined) define(this, "data", data);
+      // The rejection arrives with no frame of the code on the stack; the line that called is the one to show.
+      define(this, "stack", origin.stack);
+    }
+  }
+  define(ToolError.prototype, "name", "ToolError");
+
+  function invoke(kind, target, input) {
+    const node = currentNode;
+    try {
+      const id = native.call(kind, target, node, input);
+      const origin = new Error();
+      return new Promise((resolve, reject) => {
+        pending[id] = { __proto__: null, resolve, reject, target, node, origin };
+      });
+    } catch (error) {
+      return new Promise((_, reject) => reject(error));
+    }
+  }
+
+  // Which node and target an error came from; the code can't reach it.
+  const failedCalls = new WeakMap();
+  const { get: weakGet, set: weakSet } = WeakMap.prototype;
+
+  function settle(id, succeeded, value, data) {
+    const call = pending[id];
+    delete pending[id];
+    if (succeeded) {
+      call.resolve(value);
+    } else {
+      const error = new ToolError(call.target, value, data, call.origin);
+      apply(weakSet, failedCalls, [error, call]);
+      call.reject(error);
+    }
+  }
+
+  function failedCall(error) {
+    return typeof error === "object" && error !== null ? apply(weakGet, failedCalls, [error]) : undefined;
+  }
+
+  // Names that the language itself asks objects for; answering with a tool would make them thenables or break JSON.
+  const notTools = { __proto__: null, then: true, toJSON: true, toString: true, valueOf: true, constructor: true, prototype: true };
+
+  function readOnly(shown) {
+    return () => {
+      throw new TypeError(`${shown} is read-only`);
+    };
+  }
+
+  function caller(kind, target) {
+    return { [target]: (input) => invoke(kind, target, input) }[target];
+  }
+
+  // An object whose every property is made by `make`, once.
+  function open(shown, callable, make) {
+    const made = { __proto__: null };
+    const toString = () => shown;
+    const refuse = readOnly(shown);
+    return new Proxy(callable, {
+      __proto__: null,
+      get(target, key) {
+        if (typeof key === "symbol") return key === Symbol.toStringTag ? shown : reflectGet(target, key, target);
+        if (key === "toString" || key === "valueOf") return toString;
+        if (notTools[key]) return undefined;
+        return (made[key] ??= make(key));
+      },
+      getPrototypeOf: () => null,
+      ownKeys: () => [],
+      getOwnPropertyDescriptor: () => undefined,
+      has: (target, key) => typeof key === "string" && !notTools[key],
+      set: refuse,
+      defineProperty: refuse,
+      deleteProperty: refuse,
+      setPrototypeOf: refuse,
+      preventExtensions: refuse,
+    });
+  }
+
+  // Methods have no `prototype`, so a proxy around one may say that it has no keys at all.
+  const bare = (f) => {
+    const { m } = { m(input) { return f(input); } };
+    delete m.name;
+    delete m.length;
+    return m;
+  };
+
+  const mcp = open("mcp", { __proto__: null }, (namespace) =>
+    open(`mcp.${namespace}`, bare((input) => invoke("tool", namespace, input)), (action) => caller("tool", `${namespace}:${action}`)),
+  );
+  const capabilities = open("capabilities", { __proto__: null }, (name) => caller("capability", name));
+
+  // --- instrumentation ---------------------------------------------------------------------------------------------
+
+  const probes = {
+    at(node, f) {
+      if (typeof f !== "function") return f;
+      return function (...args) {
+        const outer = currentNode;
+        currentNode = node;
+        try {
+          return apply(f, this, args);
+        } finally {
+          currentNode = outer;
+        }
+      };
+    },
+    branch(node, value) {
+      native.decision(node, value ? "true" : "false");
+      return value;
+    },
+    nullish(node, value) {
+      native.decision(node, value === null || value === undefined ? "true" : "false");
+      return value;
+    },
+    outcome(node, label) {
+      native.decision(node, String(label));
+    },
+    visit(node) {
+      native.visit(node);
+    },
+  };
+  define(globalThis, "__pml", Object.freeze(probes));
+
+  // --- timers ------------------------------------------------------------------------------------------------------
+
+  const timers = { __proto__: null };
+  let lastTimer = 0;
+
+  function schedule(repeats, callback, delay, args) {
+    if (typeof callback !== "function") throw new TypeError("a timer needs a function to call");
+    const id = ++lastTimer;
+    const wait = Number(delay);
+    const milliseconds = wait > 0 ? (wait < 2147483647 ? wait : 2147483647) : 0;
+    timers[id] = { __proto__: null, callback, args, repeats, milliseconds: repeats && milliseconds < 1 ? 1 : milliseconds };
+    native.startTimer(id, timers[id].milliseconds);
+    return id;
+  }
+
+  function stop(id) {
+    if (timers[id]) {
+      delete timers[id];
+      native.stopTimer(id);
+    }
+  }
+
+  function fire(id) {
+    const timer = timers[id];
+    if (!timer) return;
+    if (timer.repeats) native.startTimer(id, timer.milliseconds);
+    else delete timers[id];
+    apply(timer.callback, undefined, timer.args);
+  }
+
+  define(globalThis, "setTimeout", function setTimeout(callback, delay, ...args) { return schedule(false, callback, delay, args); });
+  define(globalThis, "setInterval", function setInterval(callback, delay, ...args) { return schedule(true, callback, delay, args); });
+  define(globalThis, "clearTimeout", function clearTimeout(id) { stop(id); });
+  define(globalThis, "clearInterval", function clearInterval(id) { stop(id); });
+
+  // --- what loads on first use -------------------------------------------------------------------------------------
+
+  const parts = { __proto__: null };
+
+  function lazily(part, names) {
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i];
+      defineProperty(globalThis, name, {
+        __proto__: null,
+        configurable: true,
+        enumerable: false,
+        get() {
+          const made = (parts[part] ??= native.load(part)(native, { define }));
+          for (let j = 0; j < names.length; j++) define(globalThis, names[j], made[names[j]]);
+          return made[name];
+        },
+        set(value) {
+          define(globalThis, name, value);
+        },
+      });
+    }
+  }
+
+  lazily("console", ["console"]);
+  lazily("url", ["URL", "URLSearchParams"]);
+  lazily("encoding", ["TextEncoder", "TextDecoder"]);
+  lazily("clone", ["structuredClone"]);
+  lazily("abort", ["AbortController", "AbortSignal", "Event", "EventTarget"]);
+  lazily("crypto", ["crypto"]);
+
+  // --- what isn't there --------------------------------------------------------------------------------------------
+
+  function absent(name, what) {
+    return new TypeError(`${name} is not available: the sandbox has no ${what}. Call a tool instead, for example mcp.server.tool({ … })`);
+  }
+
+  const missingFunctions = {
+    __proto__: null,
+    fetch: "network", XMLHttpRequest: "network", WebSocket: "network", EventSource: "network",
+    require: "modules or files", Worker: "threads or processes", importScripts: "modules or files",
+  };
+  for (const name in missingFunctions) {
+    define(globalThis, name, { [name]: function () { throw absent(name, missingFunctions[name]); } }[name]);
+  }
+  const missingObjects = { __proto__: null, process: "processes or environment", Deno: "files, network or processes", Bun: "files, network or processes" };
+  for (const name in missingObjects) {
+    const refuse = (target, key) => {
+      if (typeof key === "symbol") return undefined;
+      throw absent(`${name}.${key}`, missingObjects[name]);
+    };
+    define(globalThis, name, new Proxy({ __proto__: null }, { __proto__: null, get: refuse, set: refuse, has: refuse }));
+  }
+
+  return { mcp, capabilities, settle, fire, failedCall };
+}

@@ -1,0 +1,26 @@
+//! Runs untrusted JavaScript in confined processes that can do nothing but compute and ask their parent.
+//!
+//! A [`Pool`] keeps processes ready. [`Pool::run`] gives one of them a piece of code, answers the calls that the code
+//! makes with a [`CallHandler`], and comes back with the one [`Outcome`] that the run has. Dropping the future cancels
+//! the run.
+
+mod call;
+mod json;
+mod limits;
+mod outcome;
+mod pool;
+#[doc(hidden)]
+pub mod protocol;
+
+pub use call::{Call, CallError, CallHandler, CallKind};
+pub use json::Json;
+pub use limits::{LimitKind, Limits};
+pub use outcome::{
+    Answer, CallRecord, Failure, LogEntry, LogLevel, Outcome, Thrown, Trace, TraceEvent, Usage,
+};
+pub use pool::{Layer, Pool, PoolConfig, Run, StartError};
+
+/// Compiles the Rust in the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/worker.md")]
+struct Documentation;

@@ -1,0 +1,243 @@
+//! What a run comes to: its result or failure, the path it took, its logs and what it used.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CallError, CallKind, Json, LimitKind, Limits};
+
+/// The one outcome that every run has.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// What the code returned, or why there is nothing.
+    pub result: Result<Json, Failure>,
+    /// The path that the run took.
+    pub trace: Trace,
+    /// What the code wrote to `console`, oldest first.
+    pub logs: Vec<LogEntry>,
+    /// What the run used.
+    pub usage: Usage,
+}
+
+/// Why a run has no result.
+#[derive(Clone, Debug, thiserror::Error, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Failure {
+    /// The code threw, doesn't parse, or returned what JSON can't hold.
+    #[error("{0}")]
+    Thrown(Thrown),
+    /// The run met one of its limits.
+    #[error("the run met its limit {limit} ({value}): {advice}")]
+    Limit {
+        /// Which one.
+        limit: LimitKind,
+        /// Its value.
+        value: String,
+        /// What the author of the code can do.
+        advice: &'static str,
+        /// The node that was running, if known.
+        node: Option<String>,
+    },
+    /// The process died under the run. Nothing else is hurt; the run may be tried again.
+    #[error("the sandbox process ended during the run ({how}); other runs are not affected")]
+    Crashed {
+        /// The signal or exit status.
+        how: String,
+    },
+    /// The process sent something that a sound one never sends. It was killed.
+    #[error("the sandbox process broke its protocol ({what}) and was killed; other runs are not affected")]
+    Protocol {
+        /// What it sent.
+        what: String,
+    },
+    /// Too many runs wait already; this one was not started.
+    #[error(
+        "the queue is full: {waiting} runs wait{of_tenant}, which is the most allowed; try again later or raise \
+         {setting}",
+        of_tenant = if *.setting == "queue_per_tenant" { " for this tenant" } else { "" }
+    )]
+    QueueFull {
+        /// How many wait.
+        waiting: usize,
+        /// The field of the pool's configuration that says so.
+        setting: &'static str,
+    },
+    /// The run can't be started as it was given.
+    #[error("the run was not started: {why}")]
+    Invalid {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No process could be started for the run.
+    #[error("no sandbox process could be started: {why}")]
+    Unavailable {
+        /// What went wrong.
+        why: String,
+    },
+    /// The pool was closed before the run began.
+    #[error("the pool is closed")]
+    Closed,
+}
+
+impl Failure {
+    pub(crate) fn limit(limit: LimitKind, limits: &Limits, node: Option<String>) -> Failure {
+        Failure::Limit { limit, value: limits.describe(limit), advice: limit.advice(), node }
+    }
+}
+
+/// An exception that the code didn't catch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Thrown {
+    /// The error's class: `TypeError`, `ToolError`, `SyntaxError`, …
+    pub name: String,
+    /// Its message.
+    pub message: String,
+    /// Where it happened, in lines of the source; may be empty.
+    pub stack: String,
+    /// The node that failed or ran last, if the code is instrumented.
+    pub node: Option<String>,
+    /// The tool or capability whose call failed, if that is the cause.
+    pub target: Option<String>,
+}
+
+impl std::fmt::Display for Thrown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.message)?;
+        if !self.stack.is_empty() {
+            write!(f, "\n{}", self.stack)?;
+        }
+        Ok(())
+    }
+}
+
+/// The path of a run, in order.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Trace {
+    /// Visits, decisions and calls in the order in which they began.
+    pub events: Vec<TraceEvent>,
+    /// Visits and decisions that were past the limit `trace_events` and are not in `events`.
+    pub dropped: u64,
+}
+
+impl Trace {
+    /// The node ids in the order in which they were reached.
+    pub fn path(&self) -> impl Iterator<Item = &str> {
+        self.events.iter().filter_map(|event| match event {
+            TraceEvent::Visit { node } | TraceEvent::Decision { node, .. } => Some(node.as_str()),
+            TraceEvent::Call(call) => call.node.as_deref(),
+        })
+    }
+
+    /// The decisions as node id and outcome, in order.
+    pub fn decisions(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.events.iter().filter_map(|event| match event {
+            TraceEvent::Decision { node, outcome } => Some((node.as_str(), outcome.as_str())),
+            TraceEvent::Visit { .. } | TraceEvent::Call(_) => None,
+        })
+    }
+
+    /// The calls, in the order in which they were made.
+    pub fn calls(&self) -> impl Iterator<Item = &CallRecord> {
+        self.events.iter().filter_map(|event| match event {
+            TraceEvent::Call(call) => Some(call),
+            TraceEvent::Visit { .. } | TraceEvent::Decision { .. } => None,
+        })
+    }
+}
+
+/// One step of a run.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TraceEvent {
+    /// A node was reached.
+    Visit {
+        /// Its id.
+        node: String,
+    },
+    /// A decision was taken.
+    Decision {
+        /// Its id.
+        node: String,
+        /// `true`, `false`, `case:…`, `default` or `catch`.
+        outcome: String,
+    },
+    /// A tool or capability was called.
+    Call(CallRecord),
+}
+
+/// One call and its answer.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct CallRecord {
+    /// The node that made it, if the code is instrumented.
+    pub node: Option<String>,
+    /// Tool or capability.
+    #[serde(rename = "call")]
+    pub kind: CallKind,
+    /// What was called.
+    pub target: String,
+    /// With what.
+    pub args: Json,
+    /// When, counted from the start of the run.
+    pub start: Duration,
+    /// How long the answer took; until the end of the run if there was none.
+    pub duration: Duration,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// With a value.
+    Result(Json),
+    /// With an error.
+    Error(CallError),
+    /// The run ended first, and the call was dropped.
+    Unfinished,
+}
+
+/// How loud a log entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names are those of console's methods")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Log,
+    Warn,
+    Error,
+}
+
+/// One line that the code wrote to `console`.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct LogEntry {
+    /// Which method wrote it.
+    pub level: LogLevel,
+    /// The text.
+    pub text: String,
+}
+
+/// What a run used.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Usage {
+    /// From start to outcome, as the parent saw it; the time in the queue is not in it.
+    pub wall_time: Duration,
+    /// As the worker said; zero if it died.
+    pub cpu_time: Duration,
+    /// The heap at its largest, in bytes, as the worker said; zero if it died.
+    pub memory_peak: u64,
+    /// Bytes of JSON sent out.
+    pub output: u64,
+    /// Bytes written to `console`.
+    pub logs: u64,
+    /// Calls made.
+    pub calls: u64,
+}

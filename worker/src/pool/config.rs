@@ -1,0 +1,107 @@
+//! What a pool is told when it starts, and what a run is told.
+
+use std::{path::PathBuf, thread};
+
+use crate::{Json, Limits};
+
+/// A part of the confinement that a kernel may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Layer {
+    /// Keeps the code away from files.
+    Landlock,
+    /// Keeps the code away from the network, processes and the rest of the kernel.
+    Seccomp,
+}
+
+impl Layer {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Layer::Landlock => "landlock",
+            Layer::Seccomp => "seccomp",
+        }
+    }
+}
+
+/// How a pool is set up.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// The `pml-worker` program. Default: beside the running program.
+    pub program: PathBuf,
+    /// Runs at the same time, and processes kept ready. Default: two for each core, at least four.
+    pub slots: usize,
+    /// Runs that may wait for a slot. Default 1,024.
+    pub queue: usize,
+    /// Runs of one tenant that may wait for a slot. Default 256.
+    pub queue_per_tenant: usize,
+    /// A process is replaced after this many runs. Default 1,000; 1 gives every run a process of its own.
+    pub runs_per_process: u32,
+    /// How deep runs may be nested: a run that a call handler starts for another run. Every level has its own slots,
+    /// so that runs which wait for nested ones can't block them. Default 8.
+    pub deepest: u32,
+    /// The largest memory limit that a run may ask for, in bytes; the kernel enforces it for the process. Default 256 MiB.
+    pub memory_ceiling: u64,
+    /// Layers of the confinement that the kernel may lack. Default none.
+    pub allow_missing: Vec<Layer>,
+}
+
+impl Default for PoolConfig {
+    fn default() -> PoolConfig {
+        let beside = std::env::current_exe()
+            .ok()
+            .and_then(|program| program.parent().map(|dir| dir.join("pml-worker")));
+        PoolConfig {
+            program: beside.unwrap_or_else(|| "pml-worker".into()),
+            slots: thread::available_parallelism().map_or(4, |cores| (2 * cores.get()).max(4)),
+            queue: 1024,
+            queue_per_tenant: 256,
+            runs_per_process: 1000,
+            deepest: 8,
+            memory_ceiling: 256 * 1024 * 1024,
+            allow_missing: Vec::new(),
+        }
+    }
+}
+
+/// A piece of code to run, and for whom.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Run {
+    /// Whose it is; slots are shared fairly between tenants.
+    pub tenant: String,
+    /// Plain JavaScript: the body of an async function with `args`, `mcp` and `capabilities` in scope.
+    pub code: String,
+    /// What the code sees as `args`.
+    pub args: Json,
+    /// What it may use.
+    pub limits: Limits,
+    /// 0, or one more than that of the run which it serves; see [`crate::Call::nested_run`].
+    pub depth: u32,
+}
+
+impl Run {
+    /// A run with no arguments and the default limits.
+    pub fn new(tenant: impl Into<String>, code: impl Into<String>) -> Run {
+        Run {
+            tenant: tenant.into(),
+            code: code.into(),
+            args: Json::from(serde_json::json!({})),
+            limits: Limits::default(),
+            depth: 0,
+        }
+    }
+
+    /// The same run with these arguments.
+    #[must_use]
+    pub fn with_args(mut self, args: impl Into<Json>) -> Run {
+        self.args = args.into();
+        self
+    }
+
+    /// The same run with these limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Run {
+        self.limits = limits;
+        self
+    }
+}

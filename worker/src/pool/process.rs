@@ -1,0 +1,180 @@
+//! One confined process from the parent's side: started, greeted, killed and reaped by a thread of its own.
+//!
+//! The thread lives as long as the process, because the kernel ends the process when the thread that started it ends
+//! (PR_SET_PDEATHSIG), and because a blocking wait leaves no zombie.
+
+use std::{
+    io::{self, Read},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::sync::watch;
+
+use super::PoolConfig;
+use crate::protocol::{FRAME_SLACK, FromWorker, HEADER, parse_frame};
+
+/// How long a process may take to shut its doors and say so.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a process couldn't be started.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The program isn't there or can't be executed.
+    #[error(
+        "{program} can't be started: {error}. Build it with `cargo build -p pml_worker`, or set PoolConfig::program"
+    )]
+    Program {
+        /// Its path.
+        program: String,
+        /// What the system said.
+        error: String,
+    },
+    /// It can't confine itself on this kernel.
+    #[error("the worker refuses to serve: {0}")]
+    Refused(String),
+    /// It ended or spoke nonsense before it was ready.
+    #[error("the worker did not get ready: {0}")]
+    NotReady(String),
+    /// The configuration makes no sense.
+    #[error("{0}")]
+    Config(String),
+    /// The pool was closed meanwhile.
+    #[error("the pool is closed")]
+    Closed,
+}
+
+/// A process that is ready for a run. Dropping it kills it.
+pub(super) struct Process {
+    pub(super) socket: UnixStream,
+    pub(super) exit: watch::Receiver<Option<ExitStatus>>,
+    pub(super) runs: u32,
+    /// Whether it has said that it is ready for the next run; if not, that is the next thing it says.
+    pub(super) ready: bool,
+    pub(super) pid: u32,
+    /// The layers of the confinement that the kernel lacks, as the process said.
+    pub(super) missing: String,
+    pidfd: OwnedFd,
+}
+
+/// The other end, which the thread keeps.
+pub(super) struct Keeper {
+    child: Child,
+    exit: watch::Sender<Option<ExitStatus>>,
+}
+
+impl Process {
+    /// Starts a process and waits until its doors are shut. Blocks; for a thread of its own.
+    pub(super) fn start(config: &PoolConfig) -> Result<(Process, Keeper), StartError> {
+        let program_error = |error: io::Error| StartError::Program {
+            program: config.program.display().to_string(),
+            error: error.to_string(),
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(program_error)?;
+        // The child starts in another directory, where a relative path would mean another file.
+        let program = std::path::absolute(&config.program).map_err(program_error)?;
+        let mut command = Command::new(program);
+        command.arg("serve").arg("--memory-ceiling").arg(config.memory_ceiling.to_string());
+        for layer in &config.allow_missing {
+            command.arg("--allow-missing").arg(layer.name());
+        }
+        let mut child = command
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(program_error)?;
+        // The command holds the child's end of the socket; while it lives, the child's death would go unnoticed.
+        drop(command);
+        match greet(&ours, &child) {
+            Ok((pidfd, missing)) => {
+                let (sender, receiver) = watch::channel(None);
+                let process = Process {
+                    socket: ours,
+                    exit: receiver,
+                    runs: 0,
+                    ready: true,
+                    pid: child.id(),
+                    missing,
+                    pidfd,
+                };
+                Ok((process, Keeper { child, exit: sender }))
+            }
+            Err(error) => {
+                let _ = child.kill();
+                let status = child.wait();
+                Err(match error {
+                    StartError::NotReady(why) => match status {
+                        Ok(status) => StartError::NotReady(format!("{why} ({status})")),
+                        Err(_) => StartError::NotReady(why),
+                    },
+                    other => other,
+                })
+            }
+        }
+    }
+
+    /// Whether the process has ended, as far as is known.
+    pub(super) fn ended(&self) -> bool {
+        self.exit.borrow().is_some()
+    }
+
+    pub(super) fn kill(&self) {
+        // An error means that it is dead already, which is what was wanted.
+        let _ = pidfd_send_signal(self.pidfd.as_fd(), Signal::KILL);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.ended() {
+            self.kill();
+        }
+    }
+}
+
+impl Keeper {
+    /// Waits for the process to end, and reaps it.
+    pub(super) fn wait(mut self) {
+        if let Ok(status) = self.child.wait() {
+            self.exit.send_replace(Some(status));
+        }
+    }
+}
+
+fn greet(socket: &UnixStream, child: &Child) -> Result<(OwnedFd, String), StartError> {
+    let not_ready = |error: io::Error| StartError::NotReady(error.to_string());
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| StartError::NotReady("it has no process id".into()))?;
+    // Opened before anyone waits for the process, so that it can't be another's.
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| not_ready(error.into()))?;
+
+    socket.set_read_timeout(Some(GREETING_TIMEOUT)).map_err(not_ready)?;
+    let mut header = [0; HEADER];
+    let mut reader = socket;
+    reader.read_exact(&mut header).map_err(not_ready)?;
+    let length = u32::from_le_bytes(header) as usize;
+    if length > FRAME_SLACK {
+        return Err(StartError::NotReady(format!("its first message has {length} bytes")));
+    }
+    let mut frame = vec![0; length];
+    reader.read_exact(&mut frame).map_err(not_ready)?;
+    let missing = match parse_frame(&frame) {
+        Ok(FromWorker::Ready { missing }) => missing.to_owned(),
+        Ok(FromWorker::Refused { why }) => return Err(StartError::Refused(why.to_owned())),
+        Ok(_) => {
+            return Err(StartError::NotReady("its first message is none that a worker begins with".into()));
+        }
+        Err(error) => return Err(StartError::NotReady(error.to_string())),
+    };
+    socket.set_nonblocking(true).map_err(not_ready)?;
+    Ok((pidfd, missing))
+}

@@ -1,0 +1,2 @@
+// expect: limit memory|cpu_time|thrown
+return Array.from({ length: 2 ** 53 })

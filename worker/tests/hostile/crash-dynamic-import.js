@@ -1,0 +1,2 @@
+// expect: thrown ReferenceError
+return await import('/etc/passwd')

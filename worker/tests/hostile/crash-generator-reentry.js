@@ -1,0 +1,2 @@
+// expect: thrown TypeError
+const g = (function* () { g.next(); yield 1 })(); g.next()

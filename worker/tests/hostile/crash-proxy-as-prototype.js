@@ -1,0 +1,2 @@
+// expect: limit cpu_time|stack
+const p = new Proxy({}, { getPrototypeOf() { return p } }); return p instanceof Object

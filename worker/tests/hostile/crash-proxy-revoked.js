@@ -1,0 +1,2 @@
+// expect: thrown TypeError
+const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy

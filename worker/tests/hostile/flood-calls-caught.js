@@ -1,0 +1,2 @@
+// expect: limit calls
+for (;;) { try { await mcp.test.fail({}) } catch { } }

@@ -1,0 +1,2 @@
+// expect: limit calls_in_flight
+for (;;) mcp.test.never({})

@@ -1,0 +1,2 @@
+// expect: limit logs|cpu_time
+for (;;) console.log('')

@@ -1,0 +1,2 @@
+// expect: limit logs
+for (;;) console.log('x'.repeat(100))

@@ -1,0 +1,2 @@
+// expect: limit memory|cpu_time
+for (;;) Promise.resolve().then(() => { })

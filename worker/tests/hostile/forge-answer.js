@@ -1,0 +1,2 @@
+// expect: thrown ReferenceError
+settle(0, true, 'forged')

@@ -1,0 +1,2 @@
+// expect: thrown InternalError
+throw new InternalError('out of memory')

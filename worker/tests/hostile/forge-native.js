@@ -1,0 +1,2 @@
+// expect: thrown ReferenceError
+native.call('tool', 'x', null, {})

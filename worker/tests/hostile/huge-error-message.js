@@ -1,0 +1,3 @@
+// expect: thrown Error
+// limits: memory=64MiB
+throw new Error('x'.repeat(1e6))

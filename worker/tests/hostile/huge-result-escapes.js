@@ -1,0 +1,2 @@
+// expect: limit output|memory
+return '\u0001'.repeat(1e6)

@@ -1,0 +1,2 @@
+// expect: limit output|memory
+return 'x'.repeat(3e6)

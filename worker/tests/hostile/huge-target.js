@@ -1,0 +1,2 @@
+// expect: thrown RangeError
+await mcp['x'.repeat(1e5)]({})

@@ -1,0 +1,2 @@
+// expect: limit cpu_time
+for (;;);

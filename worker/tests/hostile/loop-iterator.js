@@ -1,0 +1,2 @@
+// expect: limit cpu_time
+for (const x of { [Symbol.iterator]: () => ({ next: () => ({ done: false }) }) }) { }

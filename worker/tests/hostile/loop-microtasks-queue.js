@@ -1,0 +1,2 @@
+// expect: limit cpu_time
+const again = () => queueMicrotask(again); again(); await mcp.test.never()

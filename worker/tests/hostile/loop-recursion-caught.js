@@ -1,0 +1,2 @@
+// expect: limit cpu_time
+const f = () => { try { f() } catch { f() } }; f()

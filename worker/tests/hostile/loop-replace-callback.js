@@ -1,0 +1,2 @@
+// expect: limit cpu_time
+return 'a'.replace(/a/, () => { for (;;); })

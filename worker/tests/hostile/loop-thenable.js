@@ -1,0 +1,2 @@
+// expect: limit cpu_time|memory
+await { then(resolve) { resolve(this) } }

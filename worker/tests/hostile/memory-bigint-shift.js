@@ -1,0 +1,2 @@
+// expect: limit memory|thrown
+return String(1n << 2n ** 40n)

@@ -1,0 +1,2 @@
+// expect: limit memory|stack|thrown
+return JSON.parse('['.repeat(5e6))

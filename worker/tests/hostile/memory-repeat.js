@@ -1,0 +1,2 @@
+// expect: limit memory|thrown
+return 'x'.repeat(2 ** 29).length

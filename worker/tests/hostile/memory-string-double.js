@@ -1,0 +1,2 @@
+// expect: limit memory|thrown
+let s = 'x'; for (;;) s += s

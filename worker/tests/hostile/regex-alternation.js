@@ -1,0 +1,2 @@
+// expect: limit cpu_time
+return /^(a|a)*$/.test('a'.repeat(40) + '!')

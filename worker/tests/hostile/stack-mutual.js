@@ -1,0 +1,2 @@
+// expect: limit stack
+const f = () => g(), g = () => f(); return f() + 1

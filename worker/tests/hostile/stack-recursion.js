@@ -1,0 +1,2 @@
+// expect: limit stack
+const f = (n) => f(n + 1) + 1; return f(0)

@@ -1,0 +1,2 @@
+// expect: limit cpu_time
+Error.prepareStackTrace = () => { for (;;); }; throw new Error('x')

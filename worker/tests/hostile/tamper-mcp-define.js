@@ -1,0 +1,2 @@
+// expect: thrown TypeError
+Object.defineProperty(mcp.test, 'echo', { value: 1 })

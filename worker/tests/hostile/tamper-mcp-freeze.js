@@ -1,0 +1,2 @@
+// expect: thrown TypeError
+Object.freeze(mcp)

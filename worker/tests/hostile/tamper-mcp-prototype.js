@@ -1,0 +1,2 @@
+// expect: thrown TypeError
+Object.setPrototypeOf(mcp, { x: 1 })

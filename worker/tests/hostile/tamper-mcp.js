@@ -1,0 +1,2 @@
+// expect: thrown TypeError
+mcp.test = { echo: () => 1 }

@@ -1,0 +1,2 @@
+// expect: thrown TypeError
+__pml.at = null

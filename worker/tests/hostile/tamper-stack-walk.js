@@ -1,0 +1,2 @@
+// expect: value false
+return String(new Error().stack).includes('pml:')

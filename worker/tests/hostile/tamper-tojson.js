@@ -1,0 +1,2 @@
+// expect: value "gone"
+Object.prototype.toJSON = () => 'gone'; return { secret: 1 }

@@ -1,0 +1,2 @@
+// expect: thrown Error
+const g = (async function* () { await new Promise(() => { }); })(); await g.next()

@@ -1,0 +1,2 @@
+// expect: thrown Error
+await { then() { } }

@@ -1,0 +1,297 @@
+//! Point 6: slots, queue, fairness, cancellation, restarts, recycling, and nothing left behind.
+
+mod support;
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
+use pml_worker::{Call, CallError, Failure, Json, Limits, Pool, PoolConfig, Run, StartError};
+use serde_json::json;
+use support::{config, program, tools, until};
+use tokio::sync::Semaphore;
+
+fn exists(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn state_of(pid: &str) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// The children of this process that have ended and were not reaped.
+fn zombies() -> usize {
+    let me = std::process::id().to_string();
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    entries
+        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
+        .filter(|stat| {
+            let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+            fields.next() == Some("Z") && fields.next() == Some(me.as_str())
+        })
+        .count()
+}
+
+#[tokio::test]
+async fn processes_are_there_before_the_first_run() {
+    let pool = Pool::start(PoolConfig { slots: 3, ..config() }).await.unwrap();
+    until("three idle processes", || pool.idle_pids().len() == 3).await;
+    let before = pool.idle_pids();
+    pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap();
+    let mut after = pool.idle_pids();
+    after.sort_unstable();
+    let mut before = before;
+    before.sort_unstable();
+    assert_eq!(before, after, "the run used one of them and gave it back");
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_with_a_clear_error() {
+    let pool = Pool::start(PoolConfig { slots: 1, queue: 2, queue_per_tenant: 2, ..config() }).await.unwrap();
+    let gate = Semaphore::new(0);
+    let handler = async |call: Call| -> Result<Json, CallError> {
+        gate.acquire().await.unwrap().forget();
+        Ok(call.args)
+    };
+    let handler = |call: Call| handler(call);
+    let mut runs: FuturesUnordered<_> = (0..4)
+        .map(|n| pool.run(Run::new("test", "return await mcp.a.b(args)").with_args(json!(n)), &handler))
+        .collect();
+    let refused = runs.next().await.unwrap().result.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the queue is full: 2 runs wait, which is the most allowed; try again later or raise queue"
+    );
+    gate.add_permits(3);
+    let served = runs.filter(|outcome| std::future::ready(outcome.result.is_ok())).count().await;
+    assert_eq!(served, 3);
+}
+
+#[tokio::test]
+async fn a_tenant_with_many_runs_does_not_starve_another() {
+    let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
+    let order = Mutex::new(Vec::new());
+    let handler = |call: Call| {
+        order.lock().unwrap().push(call.tenant.clone());
+        async { Ok(Json::null()) }
+    };
+    let code = "return await mcp.a.b()";
+    let busy = join_all((0..20).map(|_| pool.run(Run::new("busy", code), &handler)));
+    let quiet = join_all((0..3).map(|_| pool.run(Run::new("quiet", code), &handler)));
+    tokio::join!(busy, quiet);
+    let order = order.into_inner().unwrap();
+    let last_quiet = order.iter().rposition(|tenant| tenant == "quiet").unwrap();
+    assert!(last_quiet <= 6, "{order:?}");
+}
+
+#[tokio::test]
+async fn dropping_the_future_kills_the_run_and_frees_the_slot() {
+    let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
+    for code in [
+        "for (;;);",
+        "await mcp.test.never()",
+        "return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)",
+    ] {
+        until("an idle process", || pool.idle_pids().len() == 1).await;
+        let pid = pool.idle_pids()[0];
+        {
+            let run = pool.run(Run::new("test", code), &tools);
+            tokio::pin!(run);
+            until("the run to have begun", || {
+                assert!((&mut run).now_or_never().is_none());
+                pool.idle_pids().is_empty()
+                    && state_of(&pid.to_string()).is_some_and(|state| "RS".contains(state))
+            })
+            .await;
+        }
+        until("the process to be gone", || !exists(pid)).await;
+        let outcome = pool.run(Run::new("test", "return 1"), &tools).await;
+        assert_eq!(outcome.result.unwrap(), json!(1));
+    }
+}
+
+#[tokio::test]
+async fn a_run_cancelled_in_the_queue_leaves_it() {
+    let pool = Pool::start(PoolConfig { slots: 1, queue: 1, ..config() }).await.unwrap();
+    let hold = pool.run(Run::new("test", "await mcp.test.never()"), &tools);
+    tokio::pin!(hold);
+    assert!((&mut hold).now_or_never().is_none());
+    for _ in 0..5 {
+        let waiting = pool.run(Run::new("test", "return 1"), &tools);
+        tokio::pin!(waiting);
+        assert!(
+            (&mut waiting).now_or_never().is_none(),
+            "it waits, and the place of the one before is free again"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_worker_is_replaced_after_its_runs() {
+    let pool = Pool::start(PoolConfig { slots: 1, runs_per_process: 3, ..config() }).await.unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        until("an idle process", || pool.idle_pids().len() == 1).await;
+        seen.push(pool.idle_pids()[0]);
+        pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap();
+    }
+    assert!(seen[0] == seen[1] && seen[1] == seen[2], "{seen:?}");
+    assert!(seen[3] != seen[2] && seen[3] == seen[5], "{seen:?}");
+    until("the old one to be reaped", || !exists(seen[0])).await;
+}
+
+#[tokio::test]
+async fn an_idle_worker_that_dies_is_replaced_and_reaped() {
+    let pool = Pool::start(config()).await.unwrap();
+    until("both processes", || pool.idle_pids().len() == 2).await;
+    let dead = pool.idle_pids();
+    for pid in &dead {
+        // SAFETY: they are idle workers of this pool.
+        unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+    }
+    until("both to be reaped", || dead.iter().all(|pid| !exists(*pid))).await;
+    assert_eq!(pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap(), json!(1));
+    until("two processes again", || pool.processes() == 2).await;
+    until("no zombie to be left", || zombies() == 0).await;
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_start_is_told_at_once() {
+    let missing = PoolConfig { program: "/nonexistent/pml-worker".into(), ..config() };
+    let error = Pool::start(missing).await.map(|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("/nonexistent/pml-worker can't be started: No such file"), "{error}");
+    let other = PoolConfig { program: "/bin/true".into(), ..config() };
+    assert!(matches!(Pool::start(other).await.map(|_| ()), Err(StartError::NotReady(_))));
+    assert!(matches!(
+        Pool::start(PoolConfig { slots: 0, ..config() }).await.map(|_| ()),
+        Err(StartError::Config(_))
+    ));
+}
+
+#[tokio::test]
+async fn a_worker_that_keeps_failing_is_restarted_until_it_works() {
+    let dir = std::env::temp_dir().join(format!("pml-worker-pool-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (script, broken, starts) = (dir.join("worker"), dir.join("broken"), dir.join("starts"));
+    // Works while there is no file `broken`, and counts how often it is started while there is.
+    let text = format!(
+        "#!/bin/sh\nif [ -e '{}' ]; then echo >> '{}'; exit 1; fi\nexec '{}' \"$@\"\n",
+        broken.display(),
+        starts.display(),
+        program().display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let pool =
+        Pool::start(PoolConfig { program: script, slots: 1, runs_per_process: 1, ..config() }).await.unwrap();
+    until("an idle process", || pool.idle_pids().len() == 1).await;
+    fs::write(&broken, "").unwrap();
+    pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap();
+    let failure = pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap_err();
+    assert!(
+        matches!(&failure, Failure::Unavailable { why } if why.contains("did not get ready")),
+        "{failure}"
+    );
+    let count = || fs::read_to_string(&starts).map_or(0, |text| text.lines().count());
+    until("it to be started some more", || count() >= 6).await;
+    fs::remove_file(&broken).unwrap();
+    until("a process that works", || pool.idle_pids().len() == 1).await;
+    assert_eq!(pool.run(Run::new("test", "return 1"), &tools).await.result.unwrap(), json!(1));
+    drop(pool);
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[tokio::test]
+async fn closing_lets_runs_finish_and_reaps_everything() {
+    let pool = Pool::start(config()).await.unwrap();
+    let finished = AtomicUsize::new(0);
+    let gate = Semaphore::new(0);
+    let handler = async |call: Call| -> Result<Json, CallError> {
+        gate.acquire().await.unwrap().forget();
+        finished.fetch_add(1, Ordering::Relaxed);
+        Ok(call.args)
+    };
+    let handler = |call: Call| handler(call);
+    let running = pool.run(Run::new("test", "return await mcp.a.b(1)"), &handler);
+    tokio::pin!(running);
+    assert!((&mut running).now_or_never().is_none());
+    let close = async {
+        let closing = pool.close();
+        tokio::pin!(closing);
+        assert!((&mut closing).now_or_never().is_none());
+        let refused = pool.run(Run::new("test", "return 1"), &tools).await;
+        assert!(matches!(refused.result, Err(Failure::Closed)), "{:?}", refused.result);
+        gate.add_permits(1);
+        closing.await;
+    };
+    let (outcome, ()) = tokio::join!(&mut running, close);
+    assert_eq!(outcome.result.unwrap(), json!(1));
+    assert_eq!((finished.load(Ordering::Relaxed), pool.processes()), (1, 0));
+    until("no zombie to be left", || zombies() == 0).await;
+}
+
+#[tokio::test]
+async fn dropping_the_pool_leaves_no_process() {
+    let pool = Pool::start(config()).await.unwrap();
+    until("both processes", || pool.idle_pids().len() == 2).await;
+    let pids = pool.idle_pids();
+    drop(pool);
+    until("the processes to be gone", || pids.iter().all(|pid| !exists(*pid))).await;
+}
+
+#[tokio::test]
+async fn runs_nested_too_deep_are_refused() {
+    let pool = Pool::start(PoolConfig { deepest: 1, ..config() }).await.unwrap();
+    let mut run = Run::new("test", "return 1");
+    run.depth = 2;
+    let failure = pool.run(run, &tools).await.result.unwrap_err().to_string();
+    assert_eq!(failure, "the run was not started: it is nested 2 deep, and PoolConfig::deepest is 1");
+}
+
+/// Run by the next test in a process of its own, which is then killed.
+#[tokio::test]
+async fn helper_that_runs_forever() {
+    if std::env::var_os("PML_WORKER_TEST_HELPER").is_none() {
+        return;
+    }
+    let pool = Pool::start(config()).await.unwrap();
+    until("both processes", || pool.idle_pids().len() == 2).await;
+    println!("pids {:?}", pool.idle_pids());
+    // One that the engine would notice, and one that it wouldn't; neither meets a limit.
+    let hour = std::time::Duration::from_secs(3600);
+    let run = |code: &str| {
+        let limits = Limits { cpu_time: hour, wall_time: hour, ..Limits::default() };
+        pool.run(Run::new("test", code).with_limits(limits), &tools)
+    };
+    tokio::join!(run("for (;;);"), run("return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)"));
+}
+
+#[tokio::test]
+async fn no_worker_outlives_a_parent_that_is_killed() {
+    use std::io::{BufRead, BufReader};
+    let mut parent = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "helper_that_runs_forever", "--nocapture"])
+        .env("PML_WORKER_TEST_HELPER", "1")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("pids [")).unwrap();
+    let list = line.split_once('[').unwrap().1.split_once(']').unwrap().0;
+    let pids: Vec<u32> = list.split(", ").map(|pid| pid.parse().unwrap()).collect();
+    until("both workers to compute", || pids.iter().all(|pid| state_of(&pid.to_string()) == Some('R'))).await;
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    // Gone, or dead and left to the system's first process to reap.
+    until("no worker to be alive", || {
+        pids.iter().all(|pid| state_of(&pid.to_string()).is_none_or(|state| state == 'Z'))
+    })
+    .await;
+}
