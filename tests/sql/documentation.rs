@@ -1,7 +1,7 @@
 //! The SQL in README and docs/ is run, in order, each document in a database of its own; where output is shown, it is
 //! compared.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use pml_tests::{Cluster, Database};
 
@@ -31,36 +31,17 @@ fn sessions(markdown: &str) -> Vec<(String, Option<String>)> {
     sessions
 }
 
-/// psql's output without trailing blanks, as it stands in a document.
+/// psql's output as it stands in a document: without row counts, command tags and blank lines.
 fn run(database: &Database, sql: &str) -> String {
-    let output = Cluster::shared().tool(
-        "psql",
-        &[
-            "-X",
-            "-d",
-            &database.name,
-            "-P",
-            "footer=off",
-            "-c",
-            "SET client_min_messages = error",
-            "-f",
-            &script(sql),
-        ],
-    );
+    let script = format!("SET client_min_messages = error;\n{sql}\n");
+    let file = Cluster::shared().folder().join(format!("{}.sql", database.name));
+    fs::write(&file, script).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let options = ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-P", "footer=off", "-d", &database.name, "-f"];
+    let output = Cluster::shared().tool("psql", &[&options[..], &[file.to_str().unwrap()]].concat());
     let output = String::from_utf8_lossy(&output).into_owned();
-    let lines: Vec<&str> =
-        output.lines().skip(1).map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = output.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     lines.join("\n")
-}
-
-fn script(sql: &str) -> String {
-    let file = tempfile::NamedTempFile::with_prefix("pml-doc-").unwrap().into_temp_path().keep().unwrap();
-    fs::write(&file, format!("\\set ON_ERROR_STOP on\n{sql}\n")).unwrap();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut fs::metadata(&file).unwrap().permissions(), 0o644);
-    let mut permissions = fs::metadata(&file).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o644);
-    fs::set_permissions(&file, permissions).unwrap();
-    file.to_string_lossy().into_owned()
 }
 
 #[test]
