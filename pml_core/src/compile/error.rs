@@ -58,6 +58,33 @@ pub fn line_and_column(code: &str, offset: usize) -> (usize, usize) {
     (line, 1 + before[start..].trim_start_matches('\u{feff}').chars().count())
 }
 
+/// Gives places one after the other without starting from the top each time.
+pub(crate) struct Places<'a> {
+    code: &'a str,
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn of(code: &'a str) -> Self {
+        Self { code, offset: 0, line: 1, column: 1 }
+    }
+
+    pub(crate) fn at(&mut self, offset: usize) -> (usize, usize) {
+        let passed = self.code.get(self.offset..offset);
+        let (line, column) = match passed {
+            Some(passed) => {
+                let (lines, last) = line_and_column(passed, passed.len());
+                if lines == 1 { (self.line, self.column + last - 1) } else { (self.line + lines - 1, last) }
+            }
+            None => line_and_column(self.code, offset),
+        };
+        (self.offset, self.line, self.column) = (offset, line, column);
+        (line, column)
+    }
+}
+
 /// How many lines end in this text; CRLF counts once.
 pub(crate) fn count_line_ends(text: &str) -> usize {
     let bytes = text.as_bytes();
@@ -83,6 +110,18 @@ mod tests {
         assert_eq!(line_and_column("é=1\nx", 2), (1, 2));
         assert_eq!(line_and_column("a\r\nb\rc\u{2028}d", 9), (4, 1));
         assert_eq!(line_and_column("\u{feff}a", 3), (1, 1));
+    }
+
+    #[test]
+    fn places_one_after_the_other_are_the_same() {
+        let code = "\u{feff}a é\r\nb\n\nc d\u{2028}e";
+        let mut places = Places::of(code);
+        for (offset, _) in code.char_indices().chain([(3, 'a'), (0, ' ')]) {
+            // In the middle of a CRLF there is no place to ask for.
+            if !code[offset..].starts_with('\n') {
+                assert_eq!(places.at(offset), line_and_column(code, offset), "{offset}");
+            }
+        }
     }
 
     #[test]

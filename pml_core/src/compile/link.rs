@@ -34,8 +34,9 @@ pub(crate) fn display_edits(code: &str, references: &References, names: &HashMap
     let mut edits = Edits::default();
     for reference in &references.found {
         let Some(name) = reference.fqdn.as_ref().and_then(|fqdn| names.get(fqdn)) else { continue };
+        let dotted = reference.version.is_none() && reference.written != Written::ThroughCapabilities;
         let member = match (name.split_once(':'), &reference.version) {
-            (Some((namespace, action)), None) if is_identifier(namespace) && is_identifier(action) => {
+            (Some((namespace, action)), _) if dotted && is_identifier(namespace) && is_identifier(action) => {
                 format!(".{namespace}.{action}")
             }
             (_, version) => quoted(name, version.as_deref()),

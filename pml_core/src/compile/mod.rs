@@ -9,6 +9,7 @@ mod names;
 mod parse;
 mod references;
 mod stack;
+mod structure;
 mod value;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ pub use error::{CompileError, ErrorKind, line_and_column};
 pub use link::Lookup;
 pub use parse::MAX_CODE_BYTES;
 pub use references::{Reference, References, Unresolved};
+pub use structure::{ArgumentValue, Arguments, Coverage, Edge, EdgeKind, Node, Structure};
 
 use bindings::Bindings;
 use stack::on_own_stack;
@@ -38,6 +40,34 @@ pub fn link(code: &str, lookup: &Lookup) -> Result<String, CompileError> {
 /// The reverse of [`link`]: FQDNs become the names that `names` (FQDN → name) has for them today.
 pub fn display(code: &str, names: &HashMap<String, String>) -> Result<String, CompileError> {
     Ok(link::display_edits(code, &references(code)?, names).apply(code))
+}
+
+/// What the caller knows when it compiles.
+#[derive(Debug, Clone, Default)]
+pub struct CompileOptions {
+    /// The names in the code that are capabilities, and their FQDNs.
+    pub lookup: Lookup,
+}
+
+/// All that one parse of the code gives.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    pub references: References,
+    /// The code with FQDNs in the place of names.
+    pub linked: String,
+    pub structure: Structure,
+}
+
+/// Compiles code, in one parse.
+pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, CompileError> {
+    on_own_stack(|| {
+        let parsed = parse::parse(code)?;
+        let bindings = Bindings::of(&parsed);
+        let references = References::of(&parsed, &bindings);
+        let (structure, _) = structure::build(&parsed, &bindings, &references, &options.lookup);
+        let linked = link::link_edits(code, &references, &options.lookup).apply(code);
+        Ok(Compiled { references, linked, structure })
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::bindings::Bindings;
-use super::error::line_and_column;
+use super::error::Places;
 use super::names::{candidates, is_fqdn, plain_candidates, split_version};
 use super::parse::{Parsed, range};
 use super::value::{Chain, Key, Root, as_call, as_member, chain_of, unwrap};
@@ -84,7 +84,8 @@ impl References {
     }
 
     pub(crate) fn of(parsed: &Parsed<'_>, bindings: &Bindings) -> Self {
-        let mut finder = Finder { code: parsed.code, bindings, found: Self::default() };
+        let mut finder =
+            Finder { code: parsed.code, places: Places::of(parsed.code), bindings, found: Self::default() };
         for statement in parsed.statements() {
             statement.visit_with(&mut finder);
         }
@@ -153,6 +154,7 @@ fn meaning(chain: &Chain, called: bool) -> Meaning {
 
 struct Finder<'a> {
     code: &'a str,
+    places: Places<'a>,
     bindings: &'a Bindings,
     found: References,
 }
@@ -185,7 +187,7 @@ impl Finder<'_> {
                     self.found.by_call.insert(call, self.found.found.len());
                 }
                 let bytes = range(span);
-                let (line, column) = line_and_column(self.code, bytes.start);
+                let (line, column) = self.places.at(bytes.start);
                 self.found.found.push(Reference {
                     start: bytes.start,
                     end: bytes.end,
@@ -205,7 +207,7 @@ impl Finder<'_> {
 
     fn unresolved(&mut self, span: Span, reason: &str) {
         let bytes = range(span);
-        let (line, column) = line_and_column(self.code, bytes.start);
+        let (line, column) = self.places.at(bytes.start);
         let text = self.code.get(bytes.clone()).unwrap_or_default();
         let shown: String = text.chars().take(40).collect();
         let reason = format!("`{shown}` {reason}");
