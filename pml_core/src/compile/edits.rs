@@ -1,12 +1,24 @@
 //! Text with pieces replaced: all that the compiler writes is the source with edits, so that what isn't touched stays to the byte.
 
-/// Replaces `start..end` by `text`. Edits at one place apply in the order they were added.
+use std::ops::Range;
+
+/// What comes first where several edits meet: what ends before what starts, the inner end before the outer, the outer
+/// start before the inner, and all of them before the replacement of what follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Close { length: usize },
+    Insert,
+    Open { shortness: usize, newest_first: usize },
+    Replace,
+}
+
+/// Replaces `start..end` by `text`.
 #[derive(Debug, Clone)]
 struct Edit {
     start: usize,
     end: usize,
     text: String,
-    order: usize,
+    rank: Rank,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -15,37 +27,43 @@ pub(crate) struct Edits {
 }
 
 impl Edits {
-    pub(crate) fn replace(&mut self, range: std::ops::Range<usize>, text: impl Into<String>) {
-        let order = self.list.len();
-        self.list.push(Edit {
-            start: range.start,
-            end: range.end.max(range.start),
-            text: text.into(),
-            order,
-        });
+    pub(crate) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
+        let end = range.end.max(range.start);
+        self.list.push(Edit { start: range.start, end, text: text.into(), rank: Rank::Replace });
     }
 
     pub(crate) fn insert(&mut self, at: usize, text: impl Into<String>) {
-        self.replace(at..at, text);
+        self.list.push(Edit { start: at, end: at, text: text.into(), rank: Rank::Insert });
+    }
+
+    /// Puts text around a piece, which may have edits of its own inside.
+    pub(crate) fn wrap(&mut self, range: Range<usize>, open: impl Into<String>, close: impl Into<String>) {
+        let length = range.len();
+        let newest_first = usize::MAX - self.list.len();
+        let rank = Rank::Open { shortness: usize::MAX - length, newest_first };
+        self.list.push(Edit { start: range.start, end: range.start, text: open.into(), rank });
+        self.list.push(Edit {
+            start: range.end,
+            end: range.end,
+            text: close.into(),
+            rank: Rank::Close { length },
+        });
     }
 
     /// Removes a piece but keeps its line ends, so that the lines after it keep their numbers.
-    pub(crate) fn remove(&mut self, code: &str, range: std::ops::Range<usize>) {
+    pub(crate) fn remove(&mut self, code: &str, range: Range<usize>) {
         let kept = line_ends(code.get(range.clone()).unwrap_or_default());
         self.replace(range, kept);
     }
 
     pub(crate) fn append(&mut self, other: &Edits) {
-        for edit in &other.list {
-            self.replace(edit.start..edit.end, edit.text.clone());
-        }
+        self.list.extend(other.list.iter().cloned());
     }
 
     /// The text with all edits; an edit inside one that was applied before it in the text is dropped.
     pub(crate) fn apply(&self, code: &str) -> String {
         let mut edits: Vec<&Edit> = self.list.iter().collect();
-        // At one place, insertions come before the replacement of what follows.
-        edits.sort_by_key(|edit| (edit.start, edit.end > edit.start, edit.order));
+        edits.sort_by_key(|edit| (edit.start, edit.rank));
         let mut result =
             String::with_capacity(code.len() + self.list.iter().map(|edit| edit.text.len()).sum::<usize>());
         let mut at = 0;
@@ -77,6 +95,17 @@ mod tests {
         edits.insert(0, "<");
         edits.remove("a\nb c", 1..2);
         assert_eq!(edits.apply("a\nb c"), "<<a\nb B");
+    }
+
+    #[test]
+    fn wraps_nest_however_they_were_added() {
+        let mut edits = Edits::default();
+        edits.wrap(0..1, "(", ")");
+        edits.wrap(0..3, "[", "]");
+        edits.wrap(2..3, "<", ">");
+        edits.wrap(0..3, "{", "}");
+        edits.replace(0..1, "A");
+        assert_eq!(edits.apply("a+b"), "{[(A)+<b>]}");
     }
 
     #[test]

@@ -3,12 +3,15 @@
 mod bindings;
 mod depth;
 mod edits;
+mod enums;
 mod error;
+mod executable;
 mod link;
 mod names;
 mod parse;
 mod references;
 mod stack;
+mod strip;
 mod structure;
 mod value;
 
@@ -56,6 +59,8 @@ pub struct Compiled {
     /// The code with FQDNs in the place of names.
     pub linked: String,
     pub structure: Structure,
+    /// JavaScript that reports its path: the body of an async function, line by line the code it was made from.
+    pub executable: String,
 }
 
 /// Compiles code, in one parse.
@@ -64,9 +69,10 @@ pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, Compile
         let parsed = parse::parse(code)?;
         let bindings = Bindings::of(&parsed);
         let references = References::of(&parsed, &bindings);
-        let (structure, _) = structure::build(&parsed, &bindings, &references, &options.lookup);
-        let linked = link::link_edits(code, &references, &options.lookup).apply(code);
-        Ok(Compiled { references, linked, structure })
+        let (structure, probes) = structure::build(&parsed, &bindings, &references, &options.lookup);
+        let links = link::link_edits(code, &references, &options.lookup);
+        let executable = executable::executable(&parsed, &links, &structure, &probes)?;
+        Ok(Compiled { linked: links.apply(code), references, structure, executable })
     })
 }
 
