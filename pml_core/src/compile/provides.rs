@@ -38,6 +38,9 @@ pub struct ProvidesEdge {
     pub field_mapping: Vec<FieldMapping>,
 }
 
+/// The edges between calls grow with the square of their number; past this many, nobody reads them.
+const MAX_PROVIDING_CALLS: usize = 200;
+
 /// Names that all mean "the content itself", so that one can feed the other.
 const CONTENT_NAMES: &[&str] = &[
     "body", "content", "contents", "csv", "data", "document", "html", "input", "json", "markdown", "object",
@@ -127,14 +130,16 @@ impl Structure {
             .iter()
             .enumerate()
             .filter_map(|(index, node)| Some((index, node.called()?, schemas.get(node.called()?)?)))
+            .take(MAX_PROVIDING_CALLS)
             .collect();
         if calls.len() < 2 {
             return;
         }
+        let ways = Ways::of(self);
         let mut known: HashMap<(&str, &str), Option<Coverage>> = HashMap::new();
         let mut edges = Vec::new();
         for &(from, from_name, given) in &calls {
-            let reached = self.reachable(from);
+            let reached = ways.reachable(from);
             for &(to, to_name, wanted) in calls.iter().filter(|(to, ..)| reached.contains(to)) {
                 let coverage = *known.entry((from_name, to_name)).or_insert_with(|| {
                     provides_edge((from_name, given), (to_name, wanted)).map(|edge| edge.coverage)
@@ -152,19 +157,30 @@ impl Structure {
         }
         self.edges.append(&mut edges);
     }
+}
 
-    fn reachable(&self, from: usize) -> BTreeSet<usize> {
-        let by_id: HashMap<&str, usize> = self.nodes.iter().map(Node::id).zip(0..).collect();
-        let mut next: HashMap<usize, Vec<usize>> = HashMap::new();
-        for edge in &self.edges {
+/// From each node, those that control can reach.
+struct Ways {
+    next: Vec<Vec<usize>>,
+}
+
+impl Ways {
+    fn of(structure: &Structure) -> Self {
+        let by_id: HashMap<&str, usize> = structure.nodes.iter().map(Node::id).zip(0..).collect();
+        let mut next = vec![Vec::new(); structure.nodes.len()];
+        for edge in &structure.edges {
             if let (Some(&start), Some(&end)) = (by_id.get(&*edge.from), by_id.get(&*edge.to)) {
-                next.entry(start).or_default().push(end);
+                next[start].push(end);
             }
         }
+        Self { next }
+    }
+
+    fn reachable(&self, from: usize) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();
         let mut waiting = vec![from];
         while let Some(node) = waiting.pop() {
-            for &end in next.get(&node).map(Vec::as_slice).unwrap_or_default() {
+            for &end in &self.next[node] {
                 if end != from && reached.insert(end) {
                     waiting.push(end);
                 }
