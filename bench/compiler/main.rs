@@ -87,7 +87,12 @@ fn main() {
     let whole = fastest(|| {
         compile(SAMPLE, &options).expect("compiles");
     });
-    println!("sample of {} lines: bare parse {:.0} µs, whole compile {:.0} µs", SAMPLE.lines().count(), micros(parse), micros(whole));
+    println!(
+        "sample of {} lines: bare parse {:.0} µs, whole compile {:.0} µs",
+        SAMPLE.lines().count(),
+        micros(parse),
+        micros(whole)
+    );
     report.ratio("whole compile / bare parse", micros(whole) / micros(parse), 2.5, true);
 
     let (one, ten) = (repeated(2), repeated(20));
@@ -96,14 +101,23 @@ fn main() {
     let (few, many) = (with_references(300), with_references(3000));
     let found = |code: &str| fastest(|| drop(references(code).expect("parses")));
     report.ratio("references, 10 times as many", micros(found(&many)) / micros(found(&few)), 12.0, true);
-    report.ratio("compile, 10 times as many references", micros(grown(&many)) / micros(grown(&few)), 12.0, true);
+    report.ratio(
+        "compile, 10 times as many references",
+        micros(grown(&many)) / micros(grown(&few)),
+        12.0,
+        true,
+    );
 
     let mut worst: Vec<_> = worst_inputs()
         .into_iter()
         .map(|(name, code)| {
             let started = Instant::now();
             let outcome = compile(&code, &options);
-            (started.elapsed(), name, outcome.err().map_or_else(|| "compiled".to_owned(), |error| error.message))
+            (
+                started.elapsed(),
+                name,
+                outcome.err().map_or_else(|| "compiled".to_owned(), |error| error.message),
+            )
         })
         .collect();
     worst.sort();
@@ -114,7 +128,8 @@ fn main() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/compiler/peers.mjs");
     match Command::new("node").arg(script).output() {
         Ok(output) if output.status.success() => {
-            let times: HashMap<String, f64> = serde_json::from_slice(&output.stdout).expect("peers.mjs prints times in µs");
+            let times: HashMap<String, f64> =
+                serde_json::from_slice(&output.stdout).expect("peers.mjs prints times in µs");
             for (peer, time) in &times {
                 println!("{peer} under Node: {time:.0} µs");
             }

@@ -71,6 +71,19 @@ impl Bindings {
         self.list.get(binding).and_then(|binding| binding.default.as_ref())
     }
 
+    /// The undeclared name that a variable's value starts from.
+    pub(crate) fn global_root(&self, binding: BindingId) -> Option<&Atom> {
+        let mut binding = binding;
+        for _ in 0..MAX_ALIASES {
+            match self.value(binding)? {
+                Draft::Chain(Chain { root: Root::Global(name), .. }) => return Some(name),
+                Draft::Chain(Chain { root: Root::Local(next), .. }) => binding = *next,
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// Replaces a chain's variable by what it was given, as far as that is known.
     pub(crate) fn follow(&self, chain: Chain) -> Draft {
         let mut chain = chain;

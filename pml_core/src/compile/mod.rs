@@ -34,14 +34,11 @@ pub use references::{Reference, References, Unresolved};
 pub use structure::{ArgumentValue, Arguments, Coverage, Edge, EdgeKind, Node, Structure};
 
 use bindings::Bindings;
-use stack::on_own_stack;
+use parse::with_parsed;
 
 /// Every reference to a possible capability or tool, and what can't be resolved statically.
 pub fn references(code: &str) -> Result<References, CompileError> {
-    on_own_stack(|| {
-        let parsed = parse::parse(code)?;
-        Ok(References::of(&parsed, &Bindings::of(&parsed)))
-    })
+    with_parsed(code, |parsed| Ok(References::of(parsed, &Bindings::of(parsed))))
 }
 
 /// The code with each reference that `lookup` knows replaced by its FQDN. Everything else keeps its bytes.
@@ -56,18 +53,12 @@ pub fn display(code: &str, names: &HashMap<String, String>) -> Result<String, Co
 
 /// The JSON Schema (2020-12) of `args`, from how the code uses it.
 pub fn infer_parameters(code: &str) -> Result<serde_json::Value, CompileError> {
-    on_own_stack(|| {
-        let parsed = parse::parse(code)?;
-        Ok(parameters::infer(&parsed, &Bindings::of(&parsed)))
-    })
+    with_parsed(code, |parsed| Ok(parameters::infer(parsed, &Bindings::of(parsed))))
 }
 
 /// The code with literals that look like secrets or settings turned into parameters.
 pub fn lift_literals(code: &str) -> Result<Lifted, CompileError> {
-    on_own_stack(|| {
-        let parsed = parse::parse(code)?;
-        Ok(lift::lift(&parsed, &Bindings::of(&parsed)))
-    })
+    with_parsed(code, |parsed| Ok(lift::lift(parsed, &Bindings::of(parsed))))
 }
 
 /// What the caller knows when it compiles.
@@ -94,15 +85,14 @@ pub struct Compiled {
 
 /// Compiles code, in one parse.
 pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, CompileError> {
-    on_own_stack(|| {
-        let parsed = parse::parse(code)?;
-        let bindings = Bindings::of(&parsed);
-        let references = References::of(&parsed, &bindings);
-        let (mut structure, probes) = structure::build(&parsed, &bindings, &references, &options.lookup);
+    with_parsed(code, |parsed| {
+        let bindings = Bindings::of(parsed);
+        let references = References::of(parsed, &bindings);
+        let (mut structure, probes) = structure::build(parsed, &bindings, &references, &options.lookup);
         let links = link::link_edits(code, &references, &options.lookup);
-        let executable = executable::executable(&parsed, &links, &structure, &probes)?;
+        let executable = executable::executable(parsed, &links, &structure, &probes)?;
         structure.add_provides(&options.schemas);
-        let parameters = parameters::infer(&parsed, &bindings);
+        let parameters = parameters::infer(parsed, &bindings);
         Ok(Compiled { linked: links.apply(code), references, structure, parameters, executable })
     })
 }

@@ -10,7 +10,8 @@ use swc_ecma_visit::{Visit, VisitWith};
 use super::bindings::Bindings;
 use super::parse::Parsed;
 use super::value::{
-    Chain, Key, Root, Step, as_call, as_member, chain_of, literal_json, prop_name_text, static_text, unwrap,
+    Chain, Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name_text,
+    static_text, unwrap,
 };
 use schema::Parameter;
 use types::{declare_type, method_type};
@@ -34,7 +35,9 @@ struct Inference<'a> {
 impl Inference<'_> {
     /// The steps from `args` to what an expression means; `None` if it doesn't come from `args`.
     fn path(&self, expr: &Expr) -> Option<Vec<Step>> {
-        let chain: Chain = chain_of(self.bindings, expr)?;
+        // Most expressions come from elsewhere.
+        global_root(self.bindings, expr).filter(|name| **name == *"args")?;
+        let chain = chain_of(self.bindings, expr)?;
         let chain = self.bindings.follow_chain(chain)?;
         matches!(&chain.root, Root::Global(name) if *name == *"args").then_some(chain.steps)
     }

@@ -10,7 +10,7 @@ use super::bindings::Bindings;
 use super::error::Places;
 use super::names::{candidates, is_fqdn, plain_candidates, split_version};
 use super::parse::{Parsed, range};
-use super::value::{Chain, Key, Root, as_call, as_member, chain_of, unwrap};
+use super::value::{Chain, Key, Root, as_call, as_member, chain_of, global_root, unwrap};
 
 /// One place that names a tool or a capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -234,8 +234,9 @@ impl Finder<'_> {
             expr.visit_children_with(self);
             return;
         }
-        if let Some(chain) = chain_of(self.bindings, unwrapped)
-            && !matches!(chain.root, Root::Call(_) | Root::Other)
+        let is_ours = |name: &&swc_atoms::Atom| matches!(&***name, "mcp" | "capabilities");
+        if global_root(self.bindings, unwrapped).filter(is_ours).is_some()
+            && let Some(chain) = chain_of(self.bindings, unwrapped)
         {
             self.chain(chain, called, false);
         }

@@ -184,6 +184,21 @@ fn json_number(value: f64) -> Option<Json> {
     Number::from_f64(value).map(Json::Number)
 }
 
+/// The undeclared name that a chain of fields starts from, variables followed: cheap, for those who want most chains out of the way.
+pub(crate) fn global_root<'a>(bindings: &'a Bindings, expr: &'a Expr) -> Option<&'a Atom> {
+    let mut expr = unwrap(expr);
+    while let Some((member, ..)) = as_member(expr) {
+        expr = unwrap(&member.obj);
+    }
+    match expr {
+        Expr::Ident(name) => match bindings.binding_at(name.span) {
+            Some(binding) => bindings.global_root(binding),
+            None => Some(&name.sym),
+        },
+        _ => None,
+    }
+}
+
 /// The chain of fields that an expression is; `None` if it isn't one.
 pub(crate) fn chain_of(bindings: &Bindings, expr: &Expr) -> Option<Chain> {
     let mut steps = Vec::new();
