@@ -74,7 +74,7 @@ fn worst_inputs() -> HashMap<&'static str, String> {
         ("calls on one line in functions", fill("function f(mcp){mcp.a.b()}")),
         ("decisions", fill("if(a)mcp.a.b();")),
         ("objects", fill(&format!("x={}1{};", "{a:".repeat(90), "}".repeat(90)))),
-        ("aliases", fill("{const m=mcp;m.a.b()}")),
+        ("aliases", fill("{const m=mcp;m.a.b()};")),
         ("labels", fill(&format!("{}x;", (0..150).map(|i| format!("a{i}:")).collect::<String>()))),
         ("cases", format!("switch(x){{{}}}", "case 1:mcp.a.b();".repeat((MAX_CODE_BYTES - 16) / 17))),
     ])

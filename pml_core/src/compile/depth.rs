@@ -320,19 +320,18 @@ impl Scanner<'_> {
         let start = self.at;
         self.at += 1;
         while let Some(&byte) = self.bytes.get(self.at) {
-            let in_word = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'\\' | 0x80..);
-            let in_escape =
-                byte == b'{' && self.bytes[self.at - 1] == b'u' && self.code[start..self.at].ends_with("\\u");
-            if !in_word && !in_escape && !(byte == b'}' && self.code[start..self.at].contains("\\u{")) {
-                break;
-            }
-            if byte >= 0x80 && self.is_blank_at(self.at) {
-                break;
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'\\' => {}
+                b'{' if self.code[start..self.at].ends_with("\\u") => {}
+                b'}' if self.code[start..self.at].contains("\\u{") => {}
+                0x80.. if !self.is_blank_at(self.at) => {}
+                _ => break,
             }
             self.at += 1;
         }
         let word = &self.code[start..self.at];
-        let class = if self.prev == Prev::Dot { Word::Plain } else { classify(word) };
+        // No word that means something is longer.
+        let class = if self.prev == Prev::Dot || word.len() > 10 { Word::Plain } else { classify(word) };
         let continues = matches!(class, Word::Continuation | Word::InfixWord);
         let ends_before = self.prev == Prev::CloseBrace
             || (self.line_break && matches!(self.prev, Prev::Operand | Prev::CloseParen));
@@ -367,7 +366,7 @@ impl Scanner<'_> {
             }
         };
         self.before_prev = self.prev;
-        self.prev = if word.contains('\\') { Prev::Ambiguous } else { kind };
+        self.prev = if word.as_bytes().contains(&b'\\') { Prev::Ambiguous } else { kind };
     }
 
     fn number(&mut self) {
@@ -499,8 +498,11 @@ impl Scanner<'_> {
     }
 
     fn end_of_line(&self, from: usize) -> usize {
-        let rest = &self.code[from..];
-        rest.find(['\n', '\r', '\u{2028}', '\u{2029}']).map_or(self.code.len(), |length| from + length)
+        let is_end = |(at, &byte): (usize, &u8)| {
+            matches!(byte, b'\n' | b'\r') || (byte == 0xE2 && self.is_line_separator(from + at))
+        };
+        let rest = &self.bytes[from..];
+        rest.iter().enumerate().position(is_end).map_or(self.bytes.len(), |length| from + length)
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {

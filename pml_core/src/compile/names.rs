@@ -2,6 +2,9 @@
 
 /// `readJson` → `read_json`, `HTTPGet` → `http_get`; what is snake_case already stays.
 pub(crate) fn snake_case(name: &str) -> String {
+    if !name.contains(char::is_uppercase) {
+        return name.to_owned();
+    }
     let chars: Vec<char> = name.chars().collect();
     let mut snake = String::with_capacity(name.len() + 4);
     for (i, &c) in chars.iter().enumerate() {
@@ -19,13 +22,12 @@ pub(crate) fn snake_case(name: &str) -> String {
 /// The names to look up for `mcp.<namespace>.<action>`, best first.
 pub(crate) fn candidates(namespace: &str, action: &str) -> Vec<String> {
     let mut names = vec![format!("{namespace}:{action}")];
-    for name in [
-        format!("{namespace}:{}", snake_case(action)),
-        format!("{}:{}", snake_case(namespace), snake_case(action)),
-    ] {
-        if !names.contains(&name) {
-            names.push(name);
-        }
+    let (snake_namespace, snake_action) = (snake_case(namespace), snake_case(action));
+    if snake_action != action {
+        names.push(format!("{namespace}:{snake_action}"));
+    }
+    if snake_namespace != namespace {
+        names.push(format!("{snake_namespace}:{snake_action}"));
     }
     names
 }

@@ -1,5 +1,7 @@
 //! Builds the structure: walks the code in the order it runs and keeps the frontier, the places that control can come from.
 
+use std::borrow::Cow;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
@@ -21,7 +23,7 @@ const ENTRY: NodeIndex = NodeIndex::MAX;
 pub(super) struct End {
     pub(super) node: NodeIndex,
     pub(super) kind: EdgeKind,
-    pub(super) outcome: Option<String>,
+    pub(super) outcome: Option<Cow<'static, str>>,
 }
 
 impl End {
@@ -29,8 +31,8 @@ impl End {
         Self { node, kind: EdgeKind::Sequence, outcome: None }
     }
 
-    pub(super) fn outcome(node: NodeIndex, outcome: &str) -> Self {
-        Self { node, kind: EdgeKind::Conditional, outcome: Some(outcome.to_owned()) }
+    pub(super) fn outcome(node: NodeIndex, outcome: impl Into<Cow<'static, str>>) -> Self {
+        Self { node, kind: EdgeKind::Conditional, outcome: Some(outcome.into()) }
     }
 
     pub(super) fn contains(node: NodeIndex) -> Self {
@@ -329,7 +331,7 @@ impl<'a> Builder<'a> {
             from: ids[from.node].clone(),
             to: ids[*to].clone(),
             kind: from.kind,
-            outcome: from.outcome.clone(),
+            outcome: from.outcome.as_deref().map(str::to_owned),
             coverage: None,
         });
         let edges = edges.collect();

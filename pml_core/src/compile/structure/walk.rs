@@ -191,7 +191,7 @@ impl<'a> Builder<'a> {
                 |test| test.span(),
             );
             // What falls through from the case before comes here too.
-            self.add_ends(vec![End::outcome(node, &label)]);
+            self.add_ends(vec![End::outcome(node, label.clone())]);
             self.probe(node, Site::Case { before_colon, label });
             for inner in &case.cons {
                 self.statement(inner);
@@ -392,7 +392,7 @@ impl<'a> Builder<'a> {
     }
 
     /// `&&`, `||` and `??` decide only if what they may skip calls something.
-    fn logical(&mut self, binary: &'a BinExpr, runs_on: &str) {
+    fn logical(&mut self, binary: &'a BinExpr, runs_on: &'static str) {
         self.expr(&binary.left);
         let mark = self.mark();
         let test = binary.left.span();
