@@ -65,7 +65,7 @@ fn with_references(count: usize) -> String {
 fn worst_inputs() -> HashMap<&'static str, String> {
     let fill = |unit: &str| unit.repeat(MAX_CODE_BYTES / unit.len());
     HashMap::from([
-        ("open angles", fill(&format!("x={}a;", "a<".repeat(30)))),
+        ("open angles", fill(&format!("x={}a;", "a<".repeat(15)))),
         ("assertions", fill(&format!("x={}a;", "<T>".repeat(40)))),
         ("arrows", fill(&format!("x={}a;", "(a)=>".repeat(90)))),
         ("conditional arrows", fill(&format!("x={}a{};", "a?(a)=>(".repeat(40), "):c".repeat(40)))),
@@ -121,6 +121,7 @@ fn main() {
         })
         .collect();
     worst.sort();
+    println!("the worst inputs of {} KiB:", MAX_CODE_BYTES / 1024);
     for (time, name, outcome) in worst.iter().rev() {
         println!("  {name:<32} {:>8.1} ms  {outcome}", micros(*time) / 1e3);
     }

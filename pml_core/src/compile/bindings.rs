@@ -19,8 +19,6 @@ const MAX_ALIASES: usize = 16;
 struct Binding {
     reassigned: bool,
     value: Option<Draft>,
-    /// Set where destructuring gives the name a default of its own.
-    default: Option<Draft>,
 }
 
 #[derive(Debug, Default)]
@@ -65,10 +63,6 @@ impl Bindings {
             .get(binding)
             .filter(|binding| !binding.reassigned)
             .and_then(|binding| binding.value.as_ref())
-    }
-
-    pub(crate) fn default_value(&self, binding: BindingId) -> Option<&Draft> {
-        self.list.get(binding).and_then(|binding| binding.default.as_ref())
     }
 
     /// The undeclared name that a variable's value starts from.
@@ -195,11 +189,10 @@ impl Binder {
 
     fn define(&mut self, pattern: &Pat, given: Option<&Draft>) {
         match pattern {
-            Pat::Ident(name) => self.set_value(&name.id, given.cloned(), None),
+            Pat::Ident(name) => self.set_value(&name.id, given.cloned()),
             Pat::Assign(assign) => {
                 if let Pat::Ident(name) = &*assign.left {
-                    let default = draft_of(&self.found, &assign.right);
-                    self.set_value(&name.id, given.cloned(), Some(default));
+                    self.set_value(&name.id, given.cloned());
                 } else {
                     self.define(&assign.left, None);
                 }
@@ -235,20 +228,18 @@ impl Binder {
             }
             ObjectPatProp::Assign(assign) => {
                 let inner = field(assign.key.id.sym.to_string(), assign.span);
-                let default = assign.value.as_ref().map(|value| draft_of(&self.found, value));
-                self.set_value(&assign.key.id, inner, default);
+                self.set_value(&assign.key.id, inner);
             }
             ObjectPatProp::Rest(_) => {}
         }
     }
 
-    fn set_value(&mut self, name: &Ident, value: Option<Draft>, default: Option<Draft>) {
+    fn set_value(&mut self, name: &Ident, value: Option<Draft>) {
         if let Some(id) = self.found.binding_at(name.span) {
             let binding = &mut self.found.list[id];
             // A second declaration of a `var` is one more value.
             binding.reassigned |= binding.value.is_some();
             binding.value = value;
-            binding.default = default;
         }
     }
 }
@@ -427,7 +418,7 @@ impl Binder {
     fn for_head(&mut self, head: &ForHead) {
         match head {
             ForHead::VarDecl(declaration) if declaration.kind != VarDeclKind::Var => {
-                self.declare_variables(declaration)
+                self.declare_variables(declaration);
             }
             ForHead::UsingDecl(declaration) => {
                 for declarator in &declaration.decls {

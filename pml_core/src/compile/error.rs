@@ -11,8 +11,6 @@ pub enum ErrorKind {
     Unsupported,
     /// It is larger or nested deeper than the compiler takes.
     TooComplex,
-    /// The caller's interrupt check asked to stop.
-    Interrupted,
 }
 
 /// A refusal, with the place in the source (both counted from 1, columns in characters).

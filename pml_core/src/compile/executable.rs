@@ -36,7 +36,7 @@ fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
             edits.insert(range(*body).start + 1, format!(" {visit};"));
         }
         Site::LoopStatement { body, is_block: false } => {
-            edits.wrap(range(*body), format!("{{ {visit}; "), " }")
+            edits.wrap(range(*body), format!("{{ {visit}; "), " }");
         }
         Site::LoopFunction { body, is_block: false } => edits.wrap(range(*body), format!("({visit}, "), ")"),
         Site::Case { before_colon, label } => {
@@ -54,7 +54,7 @@ fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
         }
         Site::Fork { argument } => edits.wrap(range(*argument), format!("({visit}, "), ")"),
         Site::Join { call } => {
-            edits.wrap(range(*call), "", format!(".then((__pml_all) => ({visit}, __pml_all))"))
+            edits.wrap(range(*call), "", format!(".then((__pml_all) => ({visit}, __pml_all))"));
         }
     }
 }

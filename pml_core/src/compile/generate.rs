@@ -252,7 +252,7 @@ fn collect_references<'a>(value: &'a ArgumentValue, found: &mut BTreeSet<&'a str
             }
         }
         ArgumentValue::Object { fields } => {
-            fields.values().for_each(|field| collect_references(field, found))
+            fields.values().for_each(|field| collect_references(field, found));
         }
         ArgumentValue::Array { items } => items.iter().for_each(|item| collect_references(item, found)),
         ArgumentValue::Literal { .. }

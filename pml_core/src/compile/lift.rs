@@ -271,7 +271,7 @@ impl Visit for Finder<'_> {
                 }
             }
             Expr::Object(_) | Expr::Array(_) | Expr::Paren(_) | Expr::Await(_) => {
-                expr.visit_children_with(self)
+                expr.visit_children_with(self);
             }
             _ => {
                 let outer = self.name.take();

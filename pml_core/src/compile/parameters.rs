@@ -10,8 +10,8 @@ use swc_ecma_visit::{Visit, VisitWith};
 use super::bindings::Bindings;
 use super::parse::Parsed;
 use super::value::{
-    Chain, Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name_text,
-    static_text, unwrap,
+    Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name_text, static_text,
+    unwrap,
 };
 use schema::Parameter;
 use types::{declare_type, method_type};
@@ -157,7 +157,7 @@ impl Inference<'_> {
                 }
             }
             EqEq | EqEqEq | NotEq | NotEqEq => {
-                sides.iter().for_each(|(side, other)| self.equality(side, other))
+                sides.iter().for_each(|(side, other)| self.equality(side, other));
             }
             NullishCoalescing | LogicalOr => self.fallback(&binary.left, &binary.right),
             LogicalAnd => self.may_be_absent(&binary.left),

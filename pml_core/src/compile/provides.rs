@@ -242,7 +242,7 @@ pub(super) fn types(schema: &Json) -> BTreeSet<&str> {
 fn compatible(given: &Json, wanted: &Json) -> bool {
     let (given, wanted) = (types(given), types(wanted));
     let fits = |name: &&str| wanted.contains(name) || (*name == "integer" && wanted.contains("number"));
-    given.is_empty() || wanted.is_empty() || given.iter().any(|name| fits(name))
+    given.is_empty() || wanted.is_empty() || given.iter().any(fits)
 }
 
 #[cfg(test)]

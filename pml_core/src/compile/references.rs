@@ -79,10 +79,6 @@ impl References {
         names
     }
 
-    pub(crate) fn called_by(&self, call: Span) -> Option<&Reference> {
-        self.by_call.get(&call).and_then(|&index| self.found.get(index))
-    }
-
     pub(crate) fn of(parsed: &Parsed<'_>, bindings: &Bindings) -> Self {
         let mut finder =
             Finder { code: parsed.code, places: Places::of(parsed.code), bindings, found: Self::default() };
@@ -168,7 +164,7 @@ impl Finder<'_> {
         match meaning(&chain, called.is_some()) {
             Meaning::Unrelated => return false,
             Meaning::Incomplete => {
-                self.unresolved(whole, "is handed on here, so what gets called can't be seen")
+                self.unresolved(whole, "is handed on here, so what gets called can't be seen");
             }
             Meaning::Dynamic => self.unresolved(whole, "is indexed by a value known only when the code runs"),
             Meaning::Action { step, candidates, version, fqdn, capability_only } => {

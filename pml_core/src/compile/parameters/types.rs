@@ -30,7 +30,7 @@ pub(super) fn declare_type(parameter: &mut Parameter, declared: &TsType) {
             TsKeywordTypeKind::TsBooleanKeyword => parameter.add_type("boolean"),
             TsKeywordTypeKind::TsObjectKeyword => parameter.add_type("object"),
             TsKeywordTypeKind::TsUndefinedKeyword | TsKeywordTypeKind::TsNullKeyword => {
-                parameter.optional = true
+                parameter.optional = true;
             }
             _ => {}
         },

@@ -188,7 +188,7 @@ impl<'a> Builder<'a> {
             has_default |= case.test.is_none();
             let before_colon = case.test.as_ref().map_or_else(
                 || Span::new(case.span.lo, case.span.lo + BytePos("default".len() as u32)),
-                |test| test.span(),
+                Spanned::span,
             );
             // What falls through from the case before comes here too.
             self.add_ends(vec![End::outcome(node, label.clone())]);
