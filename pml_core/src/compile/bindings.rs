@@ -34,6 +34,8 @@ impl Bindings {
     pub(crate) fn of(parsed: &Parsed<'_>) -> Self {
         let whole = Span::new(BytePos(1), BytePos(1 + parsed.code.len() as u32));
         let mut binder = Binder { found: Self::default(), scopes: Vec::new() };
+        // About one name in sixteen bytes; growing the table step by step costs more than a guess too high.
+        binder.found.by_position.reserve(parsed.code.len() / 16);
         binder.in_scope(whole, |binder| {
             for statement in parsed.statements() {
                 binder.hoist_statement(statement);

@@ -1,7 +1,7 @@
 //! What an expression stands for, as far as that can be told without running it: a chain of fields from a known root, a
 //! literal, a template, or an object or array of those.
 
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Number, Value as Json};
 use swc_atoms::Atom;
 use swc_common::{Span, Spanned};
 use swc_ecma_ast::{
@@ -230,14 +230,14 @@ pub(crate) fn draft_of(bindings: &Bindings, expr: &Expr) -> Draft {
         Expr::Object(object) => {
             let fields =
                 object.props.iter().map(|property| field_of(bindings, property)).collect::<Option<Vec<_>>>();
-            fields.map_or(Draft::Source(object.span), literal_object)
+            fields.map_or(Draft::Source(object.span), Draft::Object)
         }
         Expr::Array(array) => {
             let items = array.elems.iter().map(|item| match item {
                 Some(ExprOrSpread { spread: None, expr }) => Some(draft_of(bindings, expr)),
                 _ => None,
             });
-            items.collect::<Option<Vec<_>>>().map_or(Draft::Source(array.span), literal_array)
+            items.collect::<Option<Vec<_>>>().map_or(Draft::Source(array.span), Draft::Array)
         }
         Expr::Tpl(template) => {
             let mut parts = Vec::new();
@@ -264,14 +264,25 @@ pub(crate) fn draft_of(bindings: &Bindings, expr: &Expr) -> Draft {
     }
 }
 
+/// The method of `Promise` that a callee names.
+pub(crate) fn promise_method<'a>(bindings: &Bindings, callee: &'a Expr) -> Option<&'a Atom> {
+    let (member, ..) = as_member(unwrap(callee))?;
+    match (unwrap(&member.obj), &member.prop) {
+        (Expr::Ident(object), MemberProp::Ident(method))
+            if object.sym == *"Promise" && bindings.binding_at(object.span).is_none() =>
+        {
+            Some(&method.sym)
+        }
+        _ => None,
+    }
+}
+
 /// `Promise.all([a, b])` stands for the results of `a` and `b`, in this order.
 fn promise_all_items(bindings: &Bindings, expr: &Expr) -> Option<Vec<Draft>> {
     let (callee, args, ..) = as_call(expr)?;
-    let chain = chain_of(bindings, callee)?;
-    let is_all = matches!(&chain.root, Root::Global(name) if *name == *"Promise")
-        && matches!(&chain.steps[..], [Step { key: Key::Name(name), .. }] if *name == *"all");
-    match (is_all, args) {
-        (true, [ExprOrSpread { spread: None, expr }]) => match draft_of(bindings, expr) {
+    promise_method(bindings, callee).filter(|method| **method == *"all")?;
+    match args {
+        [ExprOrSpread { spread: None, expr }] => match draft_of(bindings, expr) {
             Draft::Array(items) => Some(items),
             _ => None,
         },
@@ -294,29 +305,6 @@ fn field_of(bindings: &Bindings, property: &PropOrSpread) -> Option<(String, Dra
             _ => None,
         },
     }
-}
-
-/// An object whose fields are all literals is one literal.
-fn literal_object(fields: Vec<(String, Draft)>) -> Draft {
-    if !fields.iter().all(|(name, value)| matches!(value, Draft::Literal(_)) && name != "...") {
-        return Draft::Object(fields);
-    }
-    let literals = fields.into_iter().filter_map(|(name, value)| match value {
-        Draft::Literal(json) => Some((name, json)),
-        _ => None,
-    });
-    Draft::Literal(Json::Object(literals.collect::<Map<_, _>>()))
-}
-
-fn literal_array(items: Vec<Draft>) -> Draft {
-    if !items.iter().all(|item| matches!(item, Draft::Literal(_))) || items.is_empty() {
-        return if items.is_empty() { Draft::Literal(Json::Array(Vec::new())) } else { Draft::Array(items) };
-    }
-    let literals = items.into_iter().filter_map(|item| match item {
-        Draft::Literal(json) => Some(json),
-        _ => None,
-    });
-    Draft::Literal(Json::Array(literals.collect()))
 }
 
 /// The part of a value that further fields select.

@@ -1,5 +1,6 @@
 //! The arguments of a call as the structure shows them: values with node ids in the place of calls.
 
+use serde_json::Value as Json;
 use swc_common::Span;
 
 use super::{ArgumentValue, Arguments};
@@ -15,10 +16,6 @@ pub(crate) fn arguments(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -
         Draft::Object(fields) => {
             fields.iter().map(|(name, value)| (name.clone(), argument(parsed, value, ids))).collect()
         }
-        Draft::Literal(serde_json::Value::Object(fields)) => fields
-            .iter()
-            .map(|(name, value)| (name.clone(), ArgumentValue::Literal { value: value.clone() }))
-            .collect(),
         other => Arguments::from([("...".to_owned(), argument(parsed, other, ids))]),
     }
 }
@@ -26,12 +23,11 @@ pub(crate) fn arguments(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -
 fn argument(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -> ArgumentValue {
     match draft {
         Draft::Literal(value) => ArgumentValue::Literal { value: value.clone() },
-        Draft::Object(fields) => ArgumentValue::Object {
-            fields: fields.iter().map(|(name, value)| (name.clone(), argument(parsed, value, ids))).collect(),
-        },
-        Draft::Array(items) => {
-            ArgumentValue::Array { items: items.iter().map(|item| argument(parsed, item, ids)).collect() }
+        Draft::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| (name.clone(), argument(parsed, value, ids)));
+            literal_object(fields.collect())
         }
+        Draft::Array(items) => literal_array(items.iter().map(|item| argument(parsed, item, ids)).collect()),
         Draft::Template(parts) => {
             let text = parts.iter().map(|part| match part {
                 TemplatePart::Text(text) => text.clone(),
@@ -43,6 +39,32 @@ fn argument(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -> ArgumentVa
         }
         Draft::Source(span) => ArgumentValue::Expression { expression: parsed.text(*span).to_owned() },
         Draft::Chain(chain) => chain_argument(parsed, chain, ids),
+    }
+}
+
+/// An object whose fields are all literals is one literal.
+fn literal_object(fields: Arguments) -> ArgumentValue {
+    let is_literal = |(name, value): (&String, &ArgumentValue)| {
+        matches!(value, ArgumentValue::Literal { .. }) && name != "..."
+    };
+    if !fields.iter().all(is_literal) {
+        return ArgumentValue::Object { fields };
+    }
+    let literals = fields.into_iter().filter_map(|(name, value)| literal_of(value).map(|json| (name, json)));
+    ArgumentValue::Literal { value: Json::Object(literals.collect()) }
+}
+
+fn literal_array(items: Vec<ArgumentValue>) -> ArgumentValue {
+    if !items.iter().all(|item| matches!(item, ArgumentValue::Literal { .. })) {
+        return ArgumentValue::Array { items };
+    }
+    ArgumentValue::Literal { value: Json::Array(items.into_iter().filter_map(literal_of).collect()) }
+}
+
+fn literal_of(value: ArgumentValue) -> Option<Json> {
+    match value {
+        ArgumentValue::Literal { value } => Some(value),
+        _ => None,
     }
 }
 
@@ -104,7 +126,7 @@ fn path(steps: &[Step]) -> String {
                     path.push('.');
                     path.push_str(name);
                 }
-                name => path.push_str(&format!("[{}]", serde_json::Value::from(name))),
+                name => path.push_str(&format!("[{}]", Json::from(name))),
             },
         }
     }

@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
             .iter()
             .map(|&node| self.finished_node(&self.nodes[node].content, &ids[node], lookup, &*id_of_call))
             .collect();
-        let mut seen = FxHashSet::default();
+        let mut seen = FxHashSet::with_capacity_and_hasher(self.edges.len(), Default::default());
         let edges = self.edges.iter().filter(|edge| seen.insert(*edge)).map(|(from, to)| Edge {
             from: ids[from.node].clone(),
             to: ids[*to].clone(),

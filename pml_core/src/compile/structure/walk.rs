@@ -5,7 +5,7 @@ use swc_ecma_ast::*;
 
 use super::build::{Body, Builder, End, Jump};
 use super::probe::Site;
-use crate::compile::value::{Key, Root, as_call, chain_of, literal_json, unwrap};
+use crate::compile::value::{as_call, as_member, literal_json, promise_method, unwrap};
 
 /// Array methods that call a function for each item.
 const PER_ITEM: &[&str] = &[
@@ -435,10 +435,7 @@ impl<'a> Builder<'a> {
 
     fn promise_fork(&mut self, callee: &'a Expr, args: &'a [ExprOrSpread], span: Span) -> bool {
         let [ExprOrSpread { spread: None, expr: argument }] = args else { return false };
-        let is_fork = chain_of(self.bindings, callee).is_some_and(|chain| {
-            matches!(&chain.root, Root::Global(name) if *name == *"Promise")
-                && matches!(&chain.steps[..], [step] if matches!(&step.key, Key::Name(name) if FORKS.contains(&&**name)))
-        });
+        let is_fork = promise_method(self.bindings, callee).is_some_and(|method| FORKS.contains(&&**method));
         if !is_fork {
             return false;
         }
@@ -468,7 +465,7 @@ impl<'a> Builder<'a> {
 
     /// `items.map(async (item) => …)`: a loop, if the function calls anything.
     fn per_item(&mut self, callee: &'a Expr, args: &'a [ExprOrSpread]) -> bool {
-        let Some((member, ..)) = crate::compile::value::as_member(unwrap(callee)) else { return false };
+        let Some((member, ..)) = as_member(unwrap(callee)) else { return false };
         let MemberProp::Ident(method) = &member.prop else { return false };
         let Some((first, others)) = args.split_first() else { return false };
         let function = unwrap(&first.expr);
