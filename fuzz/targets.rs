@@ -6,6 +6,19 @@ use pml_core::compile::{CompileOptions, Lookup, compile, display, lift_literals,
 
 const FQDN: &str = "local.default.fs.read_json.a7f3";
 
+/// Aborts where our own code panics. The parser's panics are caught and told as syntax errors, so they are no finding.
+pub fn abort_on_our_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        std::panic::set_hook(Box::new(|panic| {
+            if !panic.location().is_some_and(|place| place.file().contains("swc_ecma_parser")) {
+                eprintln!("{panic}");
+                std::process::abort();
+            }
+        }));
+    });
+}
+
 fn lookup() -> Lookup {
     HashMap::from([("fs:read_json".to_owned(), FQDN.to_owned())])
 }
@@ -15,7 +28,10 @@ pub fn link_target(data: &[u8]) {
     let code = String::from_utf8_lossy(data);
     let Ok(found) = references(&code) else { return };
     for reference in &found.found {
-        assert!(code.get(reference.start..reference.end).is_some(), "a reference lies on the code's characters");
+        assert!(
+            code.get(reference.start..reference.end).is_some(),
+            "a reference lies on the code's characters"
+        );
     }
     let once = link(&code, &lookup()).expect("what parses can be linked");
     assert_eq!(link(&once, &lookup()).expect("what was linked parses"), once);
@@ -27,13 +43,21 @@ pub fn link_target(data: &[u8]) {
 /// Whatever compiles keeps its lines, names only nodes that exist, and its executable parses.
 pub fn compile_target(data: &[u8]) {
     let code = String::from_utf8_lossy(data);
-    let Ok(compiled) = compile(&code, &CompileOptions { lookup: lookup(), ..CompileOptions::default() }) else { return };
+    let Ok(compiled) = compile(&code, &CompileOptions { lookup: lookup(), ..CompileOptions::default() })
+    else {
+        return;
+    };
     let ids: Vec<&str> = compiled.structure.nodes.iter().map(|node| node.id()).collect();
     for edge in &compiled.structure.edges {
         assert!(ids.contains(&&*edge.from) && ids.contains(&&*edge.to), "an edge joins two nodes");
     }
     let lines = |text: &str| text.replace("\r\n", "\n").split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
-    assert_eq!(lines(&compiled.executable), lines(&code), "lines keep their numbers:\n{}", compiled.executable);
+    assert_eq!(
+        lines(&compiled.executable),
+        lines(&code),
+        "lines keep their numbers:\n{}",
+        compiled.executable
+    );
     // The name of the instrumentation is reserved in code, so it is spelled otherwise to be read again.
     let renamed = compiled.executable.replace("__pml", "probe");
     if let Err(error) = references(&renamed) {

@@ -63,9 +63,22 @@ pub(crate) fn with_parsed<T>(
     }
     let levels = check_depth(code)?;
     with_stack_for(levels, || {
-        let parsed = Parsed { code, items: parse_module(code)?.body };
+        let module = without_panics(code, parse_module)?;
+        let parsed = Parsed { code, items: module.body };
         refuse_unsupported(&parsed)?;
         work(&parsed)
+    })
+}
+
+/// The parser has `unreachable!`s that some broken input does reach; here that is one more syntax error.
+fn without_panics<T>(
+    code: &str,
+    parse: impl FnOnce(&str) -> Result<T, CompileError>,
+) -> Result<T, CompileError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| parse(code))).unwrap_or_else(|_| {
+        let message = "the code can't be parsed, and the parser couldn't say where";
+        let hint = Some("look for a broken escape in a string or template");
+        Err(CompileError::at(code, 0, ErrorKind::Syntax, message, hint))
     })
 }
 
@@ -281,6 +294,12 @@ mod tests {
         assert!(with_parsed("class A { static { [1].map(x => { return x }) } }", |_| Ok(())).is_ok());
         refused("with (a) { b }");
         refused("const eval = 1");
+    }
+
+    #[test]
+    fn a_parser_that_gives_up_is_a_syntax_error() {
+        let error = without_panics("code", |_| -> Result<(), CompileError> { panic!("unreachable") });
+        assert_eq!(error.map_err(|error| error.kind), Err(ErrorKind::Syntax));
     }
 
     #[test]
