@@ -70,15 +70,32 @@ impl<'a> Places<'a> {
     }
 
     pub(crate) fn at(&mut self, offset: usize) -> (usize, usize) {
-        let passed = self.code.get(self.offset..offset);
-        let (line, column) = match passed {
-            Some(passed) => {
-                let (lines, last) = line_and_column(passed, passed.len());
-                if lines == 1 { (self.line, self.column + last - 1) } else { (self.line + lines - 1, last) }
-            }
-            None => line_and_column(self.code, offset),
-        };
+        let is_ahead = offset >= self.offset && self.code.is_char_boundary(offset);
+        let (line, column) = if is_ahead { self.ahead(offset) } else { line_and_column(self.code, offset) };
         (self.offset, self.line, self.column) = (offset, line, column);
+        (line, column)
+    }
+
+    fn ahead(&self, offset: usize) -> (usize, usize) {
+        let (mut line, mut column) = (self.line, self.column);
+        let bytes = &self.code.as_bytes()[..offset];
+        let mut at = self.offset;
+        while at < offset {
+            let byte = bytes[at];
+            at += 1;
+            match byte {
+                b'\r' if bytes.get(at) == Some(&b'\n') => {}
+                b'\n' | b'\r' => (line, column) = (line + 1, 1),
+                0xE2 if matches!(bytes.get(at..at + 2), Some([0x80, 0xA8 | 0xA9])) => {
+                    at += 2;
+                    (line, column) = (line + 1, 1);
+                }
+                // A byte order mark is no column, and only the first byte of a character is one.
+                0xEF if at == 1 && matches!(bytes.get(1..3), Some([0xBB, 0xBF])) => at += 2,
+                0x80..=0xBF => {}
+                _ => column += 1,
+            }
+        }
         (line, column)
     }
 }

@@ -148,6 +148,10 @@ fn meaning(chain: &Chain, called: bool) -> Meaning {
     }
 }
 
+fn is_ours(name: &swc_atoms::Atom) -> bool {
+    matches!(&**name, "mcp" | "capabilities")
+}
+
 struct Finder<'a> {
     code: &'a str,
     places: Places<'a>,
@@ -230,8 +234,7 @@ impl Finder<'_> {
             expr.visit_children_with(self);
             return;
         }
-        let is_ours = |name: &&swc_atoms::Atom| matches!(&***name, "mcp" | "capabilities");
-        if global_root(self.bindings, unwrapped).filter(is_ours).is_some()
+        if global_root(self.bindings, unwrapped).is_some_and(is_ours)
             && let Some(chain) = chain_of(self.bindings, unwrapped)
         {
             self.chain(chain, called, false);
@@ -242,6 +245,9 @@ impl Finder<'_> {
     /// `const fs = mcp.fs` and `const { read } = mcp.fs` are followed where the names are used; true if this is one.
     fn is_followed_alias(&self, declarator: &VarDeclarator) -> bool {
         let Some(init) = &declarator.init else { return false };
+        if !global_root(self.bindings, init).is_some_and(is_ours) {
+            return false;
+        }
         let Some(chain) = chain_of(self.bindings, init).and_then(|chain| self.bindings.follow_chain(chain))
         else {
             return false;
