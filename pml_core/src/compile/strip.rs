@@ -277,28 +277,6 @@ impl Visit for Stripper<'_> {
         declarator.visit_children_with(self);
     }
 
-    fn visit_object_pat(&mut self, pattern: &ObjectPat) {
-        if pattern.optional {
-            let end = pattern
-                .type_ann
-                .as_ref()
-                .map_or(range(pattern.span).end, |annotation| range(annotation.span).start);
-            self.remove_mark_before(end);
-        }
-        pattern.visit_children_with(self);
-    }
-
-    fn visit_array_pat(&mut self, pattern: &ArrayPat) {
-        if pattern.optional {
-            let end = pattern
-                .type_ann
-                .as_ref()
-                .map_or(range(pattern.span).end, |annotation| range(annotation.span).start);
-            self.remove_mark_before(end);
-        }
-        pattern.visit_children_with(self);
-    }
-
     fn visit_function(&mut self, function: &Function) {
         function.decorators.visit_with(self);
         self.type_parameters(function.type_params.as_deref());
@@ -398,15 +376,5 @@ impl Visit for Stripper<'_> {
         property.decorators.visit_with(self);
         self.remove_modifiers(property.span, property.param.span());
         property.param.visit_with(self);
-    }
-}
-
-impl Stripper<'_> {
-    /// The `?` of an optional pattern stands between its closing bracket and its type.
-    fn remove_mark_before(&mut self, end: usize) {
-        if let Some(at) = self.text(0..end).rfind('?').filter(|&at| self.text(at + 1..end).trim().is_empty())
-        {
-            self.remove(at..at + 1);
-        }
     }
 }

@@ -1,2 +1,0 @@
-﻿const x: string = "bom";
-return (await mcp.b.om({ x })).content;

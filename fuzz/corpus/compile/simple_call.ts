@@ -1,2 +1,0 @@
-const file = await mcp.fs.read({ path: "a.txt" });
-return file.content;

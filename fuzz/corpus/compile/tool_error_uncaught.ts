@@ -1,3 +1,0 @@
-await mcp.ok.go({});
-await mcp.fail.hard({ because: "test" });
-return "unreachable";
