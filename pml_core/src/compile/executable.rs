@@ -163,6 +163,7 @@ mod tests {
         for code in [
             "const f = (x: {\n  a: string\n}): {\n  b: number\n} => {\n  return x\n}\nf()",
             "const f = async <\n  T\n>(x: T) => x\nf()",
+            "const f = async <T>\n (x: T) => x\nf()",
             "return <{\n a: 1\n}>x",
             "const a = b as {\n c: d\n}\n[1].map(f)",
             "mcp\n  .fs\n  .read(\n x\n)",
@@ -172,6 +173,7 @@ mod tests {
             assert_eq!(count_line_ends(&executable), count_line_ends(code), "{code} became {executable}");
         }
         assert!(executable("const f = (x): {\n  b: number\n} => x").contains("=>\n\n x"));
+        assert_eq!(executable("const f = async <T>\n (x: T) => x"), "const f = async (\nx) => x");
         assert!(executable("const a = b as C\n[1].map(f)").contains("b;\n[1]"));
     }
 }

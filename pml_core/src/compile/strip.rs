@@ -111,10 +111,10 @@ impl Stripper<'_> {
     fn type_parameters(&mut self, parameters: Option<&TsTypeParamDecl>) {
         let Some(parameters) = parameters else { return };
         let removed = range(parameters.span);
-        let lines = line_ends(self.text(removed.clone()));
         let paren = skip_blanks(self.code, removed.end);
+        let lines = line_ends(self.text(removed.start..paren));
         if !lines.is_empty() && self.text(paren..paren + 1) == "(" {
-            self.edits.replace(removed, "");
+            self.edits.replace(removed.start..paren, "");
             self.edits.insert(paren + 1, lines);
         } else {
             self.remove(removed);
