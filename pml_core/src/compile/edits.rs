@@ -59,7 +59,10 @@ impl Edits {
     /// Removes a piece but keeps its line ends, so that the lines after it keep their numbers.
     pub(crate) fn remove(&mut self, code: &str, range: Range<usize>) {
         let kept = line_ends(code.get(range.clone()).unwrap_or_default());
-        self.replace(range, kept);
+        // Behind a lone CR, an LF would be the end of the same line.
+        let follows_cr =
+            kept.starts_with('\n') && code.get(..range.start).is_some_and(|before| before.ends_with('\r'));
+        self.replace(range, if follows_cr { format!(" {kept}") } else { kept });
     }
 
     pub(crate) fn append(&mut self, other: &Edits) {
@@ -84,13 +87,23 @@ impl Edits {
     }
 }
 
-/// Only the line ends of a text.
+/// As many line ends as the text has, and nothing else.
 pub(crate) fn line_ends(text: &str) -> String {
+    let mut ends = String::new();
     // Most pieces have none, and bytes are quicker to look at than characters.
     if !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2)) {
-        return String::new();
+        return ends;
     }
-    text.chars().filter(|c| matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')).collect()
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if chars.next_if_eq(&'\n').is_some() => ends.push_str("\r\n"),
+            // A lone CR could meet an LF and be one line end with it.
+            '\n' | '\r' | '\u{2028}' | '\u{2029}' => ends.push('\n'),
+            _ => {}
+        }
+    }
+    ends
 }
 
 #[cfg(test)]
@@ -116,6 +129,14 @@ mod tests {
         edits.wrap(0..3, "{", "}");
         edits.replace(0..1, "A");
         assert_eq!(edits.apply("a+b"), "{[(A)+<b>]}");
+    }
+
+    #[test]
+    fn removed_line_ends_stay_as_many() {
+        assert_eq!(line_ends("a\rb\nc\r\nd\u{2028}"), "\n\n\r\n\n");
+        let mut edits = Edits::default();
+        edits.remove("a\rb\nc", 2..4);
+        assert_eq!(edits.apply("a\rb\nc"), "a\r \nc");
     }
 
     #[test]
