@@ -150,6 +150,7 @@ mod tests {
             "namespace N { export const a = 1 }",
             "class A { accessor x = 1 }",
             "using x = f()",
+            "const f = (...a: T = []) => a",
             "class A { @d m() {} }",
         ] {
             let error = compile(code, &CompileOptions::default()).expect_err(code);

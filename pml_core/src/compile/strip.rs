@@ -221,6 +221,14 @@ impl Visit for Stripper<'_> {
         self.refuse(declaration.span, "a `using` declaration", "use `const` and a `finally` block");
     }
 
+    fn visit_rest_pat(&mut self, rest: &RestPat) {
+        // The parser lets it pass if there is a type in between.
+        if matches!(&*rest.arg, Pat::Assign(_)) {
+            self.refuse(rest.span, "a rest parameter with a default", "it is an empty array by itself");
+        }
+        rest.visit_children_with(self);
+    }
+
     fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
         self.refuse(accessor.span, "an `accessor` field", "write a getter and a setter");
     }
