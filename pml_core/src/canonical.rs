@@ -13,16 +13,13 @@ use swc_ecma_parser::{
 use swc_ecma_visit::{Visit, VisitWith};
 
 use crate::{
-    compile::{offset, on_own_stack, parse},
+    compile::{offset, with_parsed},
     error::Result,
 };
 
 /// BLAKE3, in hex, of the code's canonical form.
 pub fn code_hash(code: &str) -> Result<String> {
-    on_own_stack(|| {
-        parse(code)?;
-        Ok(hash(&canonical(code)))
-    })
+    Ok(with_parsed(code, |_| Ok(hash(&canonical(code))))?)
 }
 
 /// BLAKE3 of any text, in hex.

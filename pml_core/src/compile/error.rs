@@ -11,8 +11,6 @@ pub enum ErrorKind {
     Unsupported,
     /// It is larger or nested deeper than the compiler takes.
     TooComplex,
-    /// The caller's interrupt check asked to stop.
-    Interrupted,
 }
 
 /// A refusal, with the place in the source (both counted from 1, columns in characters).
@@ -58,6 +56,50 @@ pub fn line_and_column(code: &str, offset: usize) -> (usize, usize) {
     (line, 1 + before[start..].trim_start_matches('\u{feff}').chars().count())
 }
 
+/// Gives places one after the other without starting from the top each time.
+pub(crate) struct Places<'a> {
+    code: &'a str,
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn of(code: &'a str) -> Self {
+        Self { code, offset: 0, line: 1, column: 1 }
+    }
+
+    pub(crate) fn at(&mut self, offset: usize) -> (usize, usize) {
+        let is_ahead = offset >= self.offset && self.code.is_char_boundary(offset);
+        let (line, column) = if is_ahead { self.ahead(offset) } else { line_and_column(self.code, offset) };
+        (self.offset, self.line, self.column) = (offset, line, column);
+        (line, column)
+    }
+
+    fn ahead(&self, offset: usize) -> (usize, usize) {
+        let (mut line, mut column) = (self.line, self.column);
+        let bytes = &self.code.as_bytes()[..offset];
+        let mut at = self.offset;
+        while at < offset {
+            let byte = bytes[at];
+            at += 1;
+            match byte {
+                b'\r' if bytes.get(at) == Some(&b'\n') => {}
+                b'\n' | b'\r' => (line, column) = (line + 1, 1),
+                0xE2 if matches!(bytes.get(at..at + 2), Some([0x80, 0xA8 | 0xA9])) => {
+                    at += 2;
+                    (line, column) = (line + 1, 1);
+                }
+                // A byte order mark is no column, and only the first byte of a character is one.
+                0xEF if at == 1 && matches!(bytes.get(1..3), Some([0xBB, 0xBF])) => at += 2,
+                0x80..=0xBF => {}
+                _ => column += 1,
+            }
+        }
+        (line, column)
+    }
+}
+
 /// How many lines end in this text; CRLF counts once.
 pub(crate) fn count_line_ends(text: &str) -> usize {
     let bytes = text.as_bytes();
@@ -83,6 +125,18 @@ mod tests {
         assert_eq!(line_and_column("é=1\nx", 2), (1, 2));
         assert_eq!(line_and_column("a\r\nb\rc\u{2028}d", 9), (4, 1));
         assert_eq!(line_and_column("\u{feff}a", 3), (1, 1));
+    }
+
+    #[test]
+    fn places_one_after_the_other_are_the_same() {
+        let code = "\u{feff}a é\r\nb\n\nc d\u{2028}e";
+        let mut places = Places::of(code);
+        for (offset, _) in code.char_indices().chain([(3, 'a'), (0, ' ')]) {
+            // In the middle of a CRLF there is no place to ask for.
+            if !code[offset..].starts_with('\n') {
+                assert_eq!(places.at(offset), line_and_column(code, offset), "{offset}");
+            }
+        }
     }
 
     #[test]

@@ -1,12 +1,101 @@
 //! The compiler: from an agent's TypeScript to everything the registry keeps about it.
 
+mod bindings;
 mod depth;
+mod edits;
+mod enums;
 mod error;
+mod executable;
+mod generate;
+mod lift;
+mod link;
+mod names;
+mod parameters;
 mod parse;
+mod provides;
+mod references;
 mod stack;
+mod strip;
+mod structure;
+mod value;
+
+use std::collections::HashMap;
 
 pub use depth::MAX_DEPTH;
 pub use error::{CompileError, ErrorKind, line_and_column};
+pub use generate::{Dag, DagTask, GenerateError, PipelineSource, dag_code, pipeline_code, tool_code};
+pub use lift::{Lifted, LiftedKind, LiftedLiteral};
+pub use link::Lookup;
 pub use parse::MAX_CODE_BYTES;
-pub(crate) use parse::{offset, parse};
-pub(crate) use stack::on_own_stack;
+pub use provides::{
+    FieldMapping, ProvidesEdge, ToolSchema, coverage, field_mapping, provides_edge, provides_edges,
+};
+pub use references::{Reference, References, Unresolved};
+pub use structure::{ArgumentValue, Arguments, Coverage, Edge, EdgeKind, Node, Structure};
+
+use bindings::Bindings;
+pub(crate) use parse::{offset, with_parsed};
+
+/// Every reference to a possible capability or tool, and what can't be resolved statically.
+pub fn references(code: &str) -> Result<References, CompileError> {
+    with_parsed(code, |parsed| Ok(References::of(parsed, &Bindings::of(parsed))))
+}
+
+/// The code with each reference that `lookup` knows replaced by its FQDN. Everything else keeps its bytes.
+pub fn link(code: &str, lookup: &Lookup) -> Result<String, CompileError> {
+    Ok(link::link_edits(code, &references(code)?, lookup).apply(code))
+}
+
+/// The reverse of [`link`]: FQDNs become the names that `names` (FQDN → name) has for them today.
+pub fn display(code: &str, names: &HashMap<String, String>) -> Result<String, CompileError> {
+    Ok(link::display_edits(code, &references(code)?, names).apply(code))
+}
+
+/// The JSON Schema (2020-12) of `args`, from how the code uses it.
+pub fn infer_parameters(code: &str) -> Result<serde_json::Value, CompileError> {
+    with_parsed(code, |parsed| Ok(parameters::infer(parsed, &Bindings::of(parsed))))
+}
+
+/// The code with literals that look like secrets or settings turned into parameters.
+pub fn lift_literals(code: &str) -> Result<Lifted, CompileError> {
+    with_parsed(code, |parsed| Ok(lift::lift(parsed, &Bindings::of(parsed))))
+}
+
+/// What the caller knows when it compiles.
+#[derive(Debug, Clone, Default)]
+pub struct CompileOptions {
+    /// The names in the code that are capabilities, and their FQDNs.
+    pub lookup: Lookup,
+    /// What is known of the tools and capabilities it may call, by name or FQDN; gives the provides edges.
+    pub schemas: HashMap<String, ToolSchema>,
+}
+
+/// All that one parse of the code gives.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    pub references: References,
+    /// The code with FQDNs in the place of names.
+    pub linked: String,
+    pub structure: Structure,
+    /// The JSON Schema of `args`, from how the code uses it.
+    pub parameters: serde_json::Value,
+    /// JavaScript that reports its path: the body of an async function, line by line the code it was made from.
+    pub executable: String,
+}
+
+/// Compiles code, in one parse.
+pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, CompileError> {
+    with_parsed(code, |parsed| {
+        let bindings = Bindings::of(parsed);
+        let references = References::of(parsed, &bindings);
+        let (mut structure, probes) = structure::build(parsed, &bindings, &references, &options.lookup);
+        let links = link::link_edits(code, &references, &options.lookup);
+        let executable = executable::executable(parsed, &links, &structure, &probes)?;
+        structure.add_provides(&options.schemas);
+        let parameters = parameters::infer(parsed, &bindings);
+        Ok(Compiled { linked: links.apply(code), references, structure, parameters, executable })
+    })
+}
+
+#[cfg(test)]
+mod link_tests;

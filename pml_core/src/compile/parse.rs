@@ -11,6 +11,7 @@ use swc_ecma_visit::{Visit, VisitWith};
 
 use super::depth::check_depth;
 use super::error::{CompileError, ErrorKind};
+use super::stack::with_stack_for;
 
 /// Longer code is refused at once. At this size the worst input found takes well below a second to compile.
 pub const MAX_CODE_BYTES: usize = 256 * 1024;
@@ -46,8 +47,11 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// Refuses text that is too large, then checks its depth, then parses it as the body of an async function in strict mode.
-pub(crate) fn parse(code: &str) -> Result<Parsed<'_>, CompileError> {
+/// Parses code as the body of an async function in strict mode and hands it on, on a stack that is large enough for its depth.
+pub(crate) fn with_parsed<T>(
+    code: &str,
+    work: impl FnOnce(&Parsed<'_>) -> Result<T, CompileError>,
+) -> Result<T, CompileError> {
     if code.len() > MAX_CODE_BYTES {
         return Err(CompileError {
             kind: ErrorKind::TooComplex,
@@ -57,11 +61,25 @@ pub(crate) fn parse(code: &str) -> Result<Parsed<'_>, CompileError> {
             hint: Some("split it into several capabilities, and pass data as arguments".to_owned()),
         });
     }
-    check_depth(code)?;
-    let module = parse_module(code)?;
-    let parsed = Parsed { code, items: module.body };
-    refuse_unsupported(&parsed)?;
-    Ok(parsed)
+    let levels = check_depth(code)?;
+    with_stack_for(levels, || {
+        let module = without_panics(code, parse_module)?;
+        let parsed = Parsed { code, items: module.body };
+        refuse_unsupported(&parsed)?;
+        work(&parsed)
+    })
+}
+
+/// The parser has `unreachable!`s that some broken input does reach; here that is one more syntax error.
+fn without_panics<T>(
+    code: &str,
+    parse: impl FnOnce(&str) -> Result<T, CompileError>,
+) -> Result<T, CompileError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| parse(code))).unwrap_or_else(|_| {
+        let message = "the code can't be parsed, and the parser couldn't say where";
+        let hint = Some("look for a broken escape in a string or template");
+        Err(CompileError::at(code, 0, ErrorKind::Syntax, message, hint))
+    })
 }
 
 fn parse_module(code: &str) -> Result<Module, CompileError> {
@@ -117,7 +135,13 @@ fn lower_first(message: &str) -> String {
     }
 }
 
+/// Code without any of these has nothing to refuse; an escape could spell any of them.
+const REFUSED_WORDS: &[&str] = &["import", "export", "require", "__pml", "with", "static", "\\u"];
+
 fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
+    if !REFUSED_WORDS.iter().any(|word| parsed.code.contains(word)) {
+        return Ok(());
+    }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
     for item in &parsed.items {
         match item {
@@ -215,10 +239,9 @@ impl Visit for Refusals<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::stack::on_own_stack;
 
     fn refused(code: &str) -> CompileError {
-        on_own_stack(|| parse(code).map(|_| ()).expect_err(code))
+        with_parsed(code, |_| Ok(())).expect_err(code)
     }
 
     #[test]
@@ -231,7 +254,7 @@ mod tests {
             "const f = async <T,>(x: T) => x; return f<number>(1)",
             "",
         ] {
-            assert!(on_own_stack(|| parse(code).is_ok()), "{code}");
+            assert!(with_parsed(code, |_| Ok(())).is_ok(), "{code}");
         }
     }
 
@@ -274,9 +297,15 @@ mod tests {
     #[test]
     fn strict_mode_and_static_blocks_keep_their_rules() {
         assert!(refused("class A { static { return } }").message.contains("static block"));
-        assert!(on_own_stack(|| parse("class A { static { [1].map(x => { return x }) } }").is_ok()));
+        assert!(with_parsed("class A { static { [1].map(x => { return x }) } }", |_| Ok(())).is_ok());
         refused("with (a) { b }");
         refused("const eval = 1");
+    }
+
+    #[test]
+    fn a_parser_that_gives_up_is_a_syntax_error() {
+        let error = without_panics("code", |_| -> Result<(), CompileError> { panic!("unreachable") });
+        assert_eq!(error.map_err(|error| error.kind), Err(ErrorKind::Syntax));
     }
 
     #[test]
@@ -300,7 +329,7 @@ mod tests {
             for levels in (20..super::super::depth::MAX_DEPTH).rev() {
                 let code = format!("x={}a{}", open.repeat(levels), close.repeat(levels));
                 if check_depth(&code).is_ok() {
-                    assert!(on_own_stack(|| parse(&code).is_ok()), "{open} {levels}");
+                    assert!(with_parsed(&code, |_| Ok(())).is_ok(), "{open} {levels}");
                     break;
                 }
             }

@@ -1,8 +1,14 @@
-//! Runs the compiler on a stack of its own: the caller's may be nearly used up, and a stack overflow would end the whole server.
+//! Gives the compiler stack enough: the caller's may be nearly used up, and a stack overflow would end the whole server.
 
-/// Lazily committed; sized so that [`super::depth::MAX_DEPTH`] levels fit even in an unoptimised build.
-const STACK_BYTES: usize = 64 * 1024 * 1024;
+use super::depth::MAX_DEPTH;
 
-pub(crate) fn on_own_stack<T>(work: impl FnOnce() -> T) -> T {
-    stacker::grow(STACK_BYTES, work)
+/// The most that one level of nesting takes in any of the parser, the walks and the drop; unoptimised frames are larger.
+const BYTES_PER_LEVEL: usize = if cfg!(debug_assertions) { 128 * 1024 } else { 24 * 1024 };
+/// What code with no nesting at all takes.
+const BASE_BYTES: usize = 256 * 1024;
+
+/// Runs on the caller's stack if `levels` of nesting fit there, else on a new one, which costs some 10 µs.
+pub(crate) fn with_stack_for<T>(levels: usize, work: impl FnOnce() -> T) -> T {
+    let bytes = |levels: usize| BASE_BYTES + levels * BYTES_PER_LEVEL;
+    stacker::maybe_grow(bytes(levels), bytes(MAX_DEPTH), work)
 }

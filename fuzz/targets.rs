@@ -1,0 +1,90 @@
+//! What must hold for any input; the fuzzers look for one where it doesn't, and `cargo test` runs the kept corpus.
+
+use std::collections::HashMap;
+
+use pml_core::compile::{CompileOptions, Lookup, compile, display, lift_literals, link, references};
+
+const FQDN: &str = "local.default.fs.read_json.a7f3";
+
+/// Aborts where our own code panics. The parser's panics are caught and told as syntax errors, so they are no finding.
+pub fn abort_on_our_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        std::panic::set_hook(Box::new(|panic| {
+            if !panic.location().is_some_and(|place| place.file().contains("swc_ecma_parser")) {
+                eprintln!("{panic}");
+                std::process::abort();
+            }
+        }));
+    });
+}
+
+fn lookup() -> Lookup {
+    HashMap::from([("fs:read_json".to_owned(), FQDN.to_owned())])
+}
+
+/// Linking twice is linking once, and what is displayed links back to the same.
+pub fn link_target(data: &[u8]) {
+    let code = String::from_utf8_lossy(data);
+    let Ok(found) = references(&code) else { return };
+    for reference in &found.found {
+        assert!(
+            code.get(reference.start..reference.end).is_some(),
+            "a reference lies on the code's characters"
+        );
+    }
+    let once = link(&code, &lookup()).expect("what parses can be linked");
+    assert_eq!(link(&once, &lookup()).expect("what was linked parses"), once);
+    let names = HashMap::from([(FQDN.to_owned(), "fs:read_json".to_owned())]);
+    let shown = display(&once, &names).expect("what was linked can be displayed");
+    assert_eq!(link(&shown, &lookup()).expect("what was displayed parses"), once);
+}
+
+/// Whatever compiles keeps its lines, names only nodes that exist, and its executable parses.
+pub fn compile_target(data: &[u8]) {
+    let code = String::from_utf8_lossy(data);
+    let Ok(compiled) = compile(&code, &CompileOptions { lookup: lookup(), ..CompileOptions::default() })
+    else {
+        return;
+    };
+    let ids: Vec<&str> = compiled.structure.nodes.iter().map(|node| node.id()).collect();
+    for edge in &compiled.structure.edges {
+        assert!(ids.contains(&&*edge.from) && ids.contains(&&*edge.to), "an edge joins two nodes");
+    }
+    let lines = |text: &str| text.replace("\r\n", "\n").split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
+    assert_eq!(
+        lines(&compiled.executable),
+        lines(&code),
+        "lines keep their numbers:\n{}",
+        compiled.executable
+    );
+    // The name of the instrumentation is reserved in code, so it is spelled otherwise to be read again.
+    let renamed = compiled.executable.replace("__pml", "probe");
+    if let Err(error) = references(&renamed) {
+        assert!(error.message.contains("nested too deep"), "{error}\n{renamed}");
+    }
+    lift_literals(&code).expect("what compiles can be lifted");
+}
+
+/// Any text, repeated and closed again, gets an answer without using up the stack.
+pub fn depth_target(data: &[u8]) {
+    let unit = String::from_utf8_lossy(data);
+    let closers: String = unit
+        .chars()
+        .rev()
+        .filter_map(|c| match c {
+            '(' => Some(')'),
+            '[' => Some(']'),
+            '{' => Some('}'),
+            _ => None,
+        })
+        .collect();
+    for times in [20, 2000] {
+        if unit.len() * times > 200_000 {
+            return;
+        }
+        let code = format!("{}a{}", unit.repeat(times), closers.repeat(times));
+        let _ = compile(&code, &CompileOptions::default());
+        let _ = compile(&unit.repeat(times), &CompileOptions::default());
+    }
+}

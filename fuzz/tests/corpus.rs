@@ -1,0 +1,34 @@
+//! Runs every kept input through its target, so that what a fuzzer found once stays found.
+
+use std::path::Path;
+
+fn run_kept(name: &str, target: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).expect("the corpus is there") {
+        let path = entry.expect("a file").path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+            continue;
+        }
+        println!("{}", path.display());
+        target(&std::fs::read(&path).expect("readable"));
+        count += 1;
+    }
+    assert!(count >= 10, "only {count} inputs in {}", folder.display());
+}
+
+#[test]
+fn kept_inputs_link() {
+    run_kept("corpus/link", pml_fuzz::link_target);
+}
+
+#[test]
+fn kept_inputs_compile() {
+    run_kept("corpus/compile", pml_fuzz::compile_target);
+    run_kept("../tests/differential/corpus", pml_fuzz::compile_target);
+}
+
+#[test]
+fn kept_inputs_are_not_too_deep() {
+    run_kept("corpus/depth", pml_fuzz::depth_target);
+}

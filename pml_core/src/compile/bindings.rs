@@ -1,0 +1,508 @@
+//! Scopes: which declaration each name in the code means, whether `mcp`, `capabilities` or `args` is shadowed somewhere,
+//! and what each variable that is never reassigned was given.
+
+use rustc_hash::FxHashMap;
+use swc_atoms::Atom;
+use swc_common::{BytePos, Span, Spanned};
+use swc_ecma_ast::*;
+use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
+
+use super::parse::Parsed;
+use super::value::{Chain, Draft, Key, Root, Step, draft_of, prop_name_text, select};
+
+pub(crate) type BindingId = usize;
+
+/// Aliases of aliases are followed this far; more is a cycle or a puzzle.
+const MAX_ALIASES: usize = 16;
+
+#[derive(Debug, Default)]
+struct Binding {
+    reassigned: bool,
+    value: Option<Draft>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Bindings {
+    /// By the position of every name that means a declaration, the declaration's own name included.
+    by_position: FxHashMap<BytePos, BindingId>,
+    list: Vec<Binding>,
+    /// Where one of the names given to the code is declared again, and the scope of that.
+    shadowed: Vec<(Atom, Span)>,
+}
+
+impl Bindings {
+    pub(crate) fn of(parsed: &Parsed<'_>) -> Self {
+        let whole = Span::new(BytePos(1), BytePos(1 + parsed.code.len() as u32));
+        let mut binder = Binder { found: Self::default(), scopes: Vec::new() };
+        // About one name in sixteen bytes; growing the table step by step costs more than a guess too high.
+        binder.found.by_position.reserve(parsed.code.len() / 16);
+        binder.in_scope(whole, |binder| {
+            for statement in parsed.statements() {
+                binder.hoist_statement(statement);
+                binder.hoist_vars(statement);
+            }
+            for statement in parsed.statements() {
+                statement.visit_with(binder);
+            }
+        });
+        binder.found
+    }
+
+    pub(crate) fn binding_at(&self, name: Span) -> Option<BindingId> {
+        self.by_position.get(&name.lo).copied()
+    }
+
+    /// Whether `name` at this place means something the code declares.
+    pub(crate) fn is_shadowed(&self, name: &str, at: Span) -> bool {
+        self.shadowed
+            .iter()
+            .any(|(shadowed, scope)| *shadowed == *name && scope.lo <= at.lo && at.hi <= scope.hi)
+    }
+
+    /// What a variable was given, if it is never given anything else.
+    pub(crate) fn value(&self, binding: BindingId) -> Option<&Draft> {
+        self.list
+            .get(binding)
+            .filter(|binding| !binding.reassigned)
+            .and_then(|binding| binding.value.as_ref())
+    }
+
+    /// The undeclared name that a variable's value starts from.
+    pub(crate) fn global_root(&self, binding: BindingId) -> Option<&Atom> {
+        let mut binding = binding;
+        for _ in 0..MAX_ALIASES {
+            match self.value(binding)? {
+                Draft::Chain(Chain { root: Root::Global(name), .. }) => return Some(name),
+                Draft::Chain(Chain { root: Root::Local(next), .. }) => binding = *next,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Replaces a chain's variable by what it was given, as far as that is known.
+    pub(crate) fn follow(&self, chain: Chain) -> Draft {
+        let mut chain = chain;
+        for _ in 0..MAX_ALIASES {
+            let Root::Local(binding) = chain.root else { break };
+            match self.value(binding) {
+                Some(Draft::Chain(given)) => {
+                    let mut steps = given.steps.clone();
+                    chain.inherited += steps.len();
+                    steps.append(&mut chain.steps);
+                    chain = Chain { root: given.root.clone(), steps, ..chain };
+                }
+                Some(other) => return select(other, &chain.steps).unwrap_or(Draft::Chain(chain)),
+                None => break,
+            }
+        }
+        Draft::Chain(chain)
+    }
+
+    /// Like [`Bindings::follow`], for those who only care for chains.
+    pub(crate) fn follow_chain(&self, chain: Chain) -> Option<Chain> {
+        match self.follow(chain) {
+            Draft::Chain(chain) => Some(chain),
+            _ => None,
+        }
+    }
+}
+
+struct Scope {
+    span: Span,
+    names: FxHashMap<Atom, BindingId>,
+}
+
+struct Binder {
+    found: Bindings,
+    scopes: Vec<Scope>,
+}
+
+impl Binder {
+    fn in_scope(&mut self, span: Span, inside: impl FnOnce(&mut Self)) {
+        self.scopes.push(Scope { span, names: FxHashMap::default() });
+        inside(self);
+        self.scopes.pop();
+    }
+
+    fn declare(&mut self, name: &Ident) {
+        let Some(scope) = self.scopes.last_mut() else { return };
+        let list = &mut self.found.list;
+        let id = *scope.names.entry(name.sym.clone()).or_insert_with(|| {
+            list.push(Binding::default());
+            list.len() - 1
+        });
+        self.found.by_position.insert(name.span.lo, id);
+        if matches!(&*name.sym, "mcp" | "capabilities" | "args") {
+            self.found.shadowed.push((name.sym.clone(), scope.span));
+        }
+    }
+
+    fn declare_pattern(&mut self, pattern: &Pat) {
+        each_name(pattern, &mut |name| self.declare(name));
+    }
+
+    fn declare_variables(&mut self, declaration: &VarDecl) {
+        for declarator in &declaration.decls {
+            self.declare_pattern(&declarator.name);
+        }
+    }
+
+    /// What a statement declares for the whole block it stands in.
+    fn hoist_statement(&mut self, statement: &Stmt) {
+        match statement {
+            Stmt::Decl(Decl::Class(class)) => self.declare(&class.ident),
+            Stmt::Decl(Decl::Fn(function)) => self.declare(&function.ident),
+            Stmt::Decl(Decl::TsEnum(declaration)) => self.declare(&declaration.id),
+            Stmt::Decl(Decl::Var(declaration)) if declaration.kind != VarDeclKind::Var => {
+                self.declare_variables(declaration);
+            }
+            Stmt::Decl(Decl::Using(declaration)) => {
+                for declarator in &declaration.decls {
+                    self.declare_pattern(&declarator.name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a statement declares for the whole function it stands in.
+    fn hoist_vars(&mut self, statement: &Stmt) {
+        let mut vars = Vars { names: Vec::new() };
+        statement.visit_with(&mut vars);
+        for name in &vars.names {
+            self.declare(name);
+        }
+    }
+
+    fn function_body(&mut self, statements: &[Stmt]) {
+        for statement in statements {
+            self.hoist_statement(statement);
+            self.hoist_vars(statement);
+        }
+        statements.visit_with(self);
+    }
+
+    fn mark_reassigned(&mut self, name: &Ident) {
+        if let Some(id) = self.found.binding_at(name.span) {
+            self.found.list[id].reassigned = true;
+        }
+    }
+
+    fn define(&mut self, pattern: &Pat, given: Option<&Draft>) {
+        match pattern {
+            Pat::Ident(name) => self.set_value(&name.id, given.cloned()),
+            Pat::Assign(assign) => {
+                if let Pat::Ident(name) = &*assign.left {
+                    self.set_value(&name.id, given.cloned());
+                } else {
+                    self.define(&assign.left, None);
+                }
+            }
+            Pat::Array(array) => {
+                for (index, element) in array.elems.iter().enumerate() {
+                    if let Some(element) = element {
+                        let step = Step { key: Key::Index(index), span: element.span(), optional: false };
+                        let inner = given.filter(|_| !matches!(element, Pat::Rest(_)));
+                        self.define(element, inner.and_then(|value| select(value, &[step])).as_ref());
+                    }
+                }
+            }
+            Pat::Object(object) => {
+                for property in &object.props {
+                    self.define_property(property, given);
+                }
+            }
+            Pat::Rest(rest) => self.define(&rest.arg, None),
+            Pat::Expr(_) | Pat::Invalid(_) => {}
+        }
+    }
+
+    fn define_property(&mut self, property: &ObjectPatProp, given: Option<&Draft>) {
+        let field = |name: String, span: Span| {
+            let step = Step { key: Key::Text(name), span, optional: false };
+            given.and_then(|value| select(value, &[step]))
+        };
+        match property {
+            ObjectPatProp::KeyValue(pair) => {
+                let inner = prop_name_text(&pair.key).and_then(|name| field(name, pair.span()));
+                self.define(&pair.value, inner.as_ref());
+            }
+            ObjectPatProp::Assign(assign) => {
+                let inner = field(assign.key.id.sym.to_string(), assign.span);
+                self.set_value(&assign.key.id, inner);
+            }
+            ObjectPatProp::Rest(_) => {}
+        }
+    }
+
+    fn set_value(&mut self, name: &Ident, value: Option<Draft>) {
+        if let Some(id) = self.found.binding_at(name.span) {
+            let binding = &mut self.found.list[id];
+            // A second declaration of a `var` is one more value.
+            binding.reassigned |= binding.value.is_some();
+            binding.value = value;
+        }
+    }
+}
+
+impl Visit for Binder {
+    noop_visit_type!();
+
+    fn visit_ident(&mut self, name: &Ident) {
+        let found = self.scopes.iter().rev().find_map(|scope| scope.names.get(&name.sym));
+        if let Some(&id) = found {
+            self.found.by_position.insert(name.span.lo, id);
+        }
+    }
+
+    fn visit_function(&mut self, function: &Function) {
+        function.decorators.visit_with(self);
+        self.in_scope(function.span, |binder| {
+            for parameter in &function.params {
+                binder.declare_pattern(&parameter.pat);
+            }
+            function.params.visit_with(binder);
+            if let Some(body) = &function.body {
+                binder.function_body(&body.stmts);
+            }
+        });
+    }
+
+    fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.in_scope(arrow.span, |binder| {
+            for parameter in &arrow.params {
+                binder.declare_pattern(parameter);
+            }
+            arrow.params.visit_with(binder);
+            match &*arrow.body {
+                ArrowFunctionBody::FunctionBody(body) => binder.function_body(&body.stmts),
+                ArrowFunctionBody::Expr(expr) => expr.visit_with(binder),
+            }
+        });
+    }
+
+    fn visit_constructor(&mut self, constructor: &Constructor) {
+        self.in_scope(constructor.span, |binder| {
+            for parameter in &constructor.params {
+                match parameter {
+                    ParamOrTsParamProp::Param(parameter) => binder.declare_pattern(&parameter.pat),
+                    ParamOrTsParamProp::TsParamProp(property) => match &property.param {
+                        TsParamPropParam::Ident(name) => binder.declare(&name.id),
+                        TsParamPropParam::Assign(assign) => binder.declare_pattern(&assign.left),
+                    },
+                }
+            }
+            constructor.params.visit_with(binder);
+            if let Some(body) = &constructor.body {
+                binder.function_body(&body.stmts);
+            }
+        });
+    }
+
+    fn visit_fn_expr(&mut self, function: &FnExpr) {
+        self.in_scope(function.function.span, |binder| {
+            if let Some(name) = &function.ident {
+                binder.declare(name);
+            }
+            function.function.visit_with(binder);
+        });
+    }
+
+    fn visit_class_expr(&mut self, class: &ClassExpr) {
+        self.in_scope(class.class.span, |binder| {
+            if let Some(name) = &class.ident {
+                binder.declare(name);
+            }
+            class.class.visit_with(binder);
+        });
+    }
+
+    fn visit_static_block(&mut self, block: &StaticBlock) {
+        self.in_scope(block.span, |binder| binder.function_body(&block.body.stmts));
+    }
+
+    fn visit_block_stmt(&mut self, block: &BlockStmt) {
+        self.in_scope(block.span, |binder| {
+            for statement in &block.stmts {
+                binder.hoist_statement(statement);
+            }
+            block.stmts.visit_with(binder);
+        });
+    }
+
+    fn visit_switch_stmt(&mut self, switch: &SwitchStmt) {
+        switch.discriminant.visit_with(self);
+        self.in_scope(switch.span, |binder| {
+            for statement in switch.cases.iter().flat_map(|case| &case.cons) {
+                binder.hoist_statement(statement);
+            }
+            switch.cases.visit_with(binder);
+        });
+    }
+
+    fn visit_catch_clause(&mut self, clause: &CatchClause) {
+        self.in_scope(clause.span, |binder| {
+            if let Some(parameter) = &clause.param {
+                binder.declare_pattern(parameter);
+            }
+            clause.visit_children_with(binder);
+        });
+    }
+
+    fn visit_for_stmt(&mut self, statement: &ForStmt) {
+        self.in_scope(statement.span, |binder| {
+            if let Some(VarDeclOrExpr::VarDecl(declaration)) = &statement.init
+                && declaration.kind != VarDeclKind::Var
+            {
+                binder.declare_variables(declaration);
+            }
+            statement.visit_children_with(binder);
+        });
+    }
+
+    fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
+        self.in_scope(statement.span, |binder| {
+            binder.for_head(&statement.left);
+            statement.visit_children_with(binder);
+            binder.loop_assigns(&statement.left);
+        });
+    }
+
+    fn visit_for_in_stmt(&mut self, statement: &ForInStmt) {
+        self.in_scope(statement.span, |binder| {
+            binder.for_head(&statement.left);
+            statement.visit_children_with(binder);
+            binder.loop_assigns(&statement.left);
+        });
+    }
+
+    fn visit_labeled_stmt(&mut self, statement: &LabeledStmt) {
+        statement.body.visit_with(self);
+    }
+
+    fn visit_break_stmt(&mut self, _: &BreakStmt) {}
+
+    fn visit_continue_stmt(&mut self, _: &ContinueStmt) {}
+
+    fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
+        declarator.visit_children_with(self);
+        let given = declarator.init.as_ref().map(|init| draft_of(&self.found, init));
+        if given.is_some() {
+            self.define(&declarator.name, given.as_ref());
+        }
+    }
+
+    fn visit_assign_expr(&mut self, assignment: &AssignExpr) {
+        assignment.visit_children_with(self);
+        match &assignment.left {
+            AssignTarget::Simple(SimpleAssignTarget::Ident(name)) => self.mark_reassigned(&name.id),
+            AssignTarget::Simple(_) => {}
+            AssignTarget::Pat(pattern) => {
+                let mut names = PatternNames { names: Vec::new() };
+                pattern.visit_with(&mut names);
+                for name in &names.names {
+                    self.mark_reassigned(name);
+                }
+            }
+        }
+    }
+
+    fn visit_update_expr(&mut self, update: &UpdateExpr) {
+        update.visit_children_with(self);
+        if let Expr::Ident(name) = &*update.arg {
+            self.mark_reassigned(name);
+        }
+    }
+}
+
+impl Binder {
+    fn for_head(&mut self, head: &ForHead) {
+        match head {
+            ForHead::VarDecl(declaration) if declaration.kind != VarDeclKind::Var => {
+                self.declare_variables(declaration);
+            }
+            ForHead::UsingDecl(declaration) => {
+                for declarator in &declaration.decls {
+                    self.declare_pattern(&declarator.name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The variable of a loop has another value each time round.
+    fn loop_assigns(&mut self, head: &ForHead) {
+        let mut names = PatternNames { names: Vec::new() };
+        head.visit_with(&mut names);
+        for name in &names.names {
+            self.mark_reassigned(name);
+        }
+    }
+}
+
+/// The `var` names of a function, nested blocks included, nested functions not.
+struct Vars {
+    names: Vec<Ident>,
+}
+
+impl Visit for Vars {
+    noop_visit_type!();
+
+    fn visit_var_decl(&mut self, declaration: &VarDecl) {
+        if declaration.kind == VarDeclKind::Var {
+            for declarator in &declaration.decls {
+                each_name(&declarator.name, &mut |name| self.names.push(name.clone()));
+            }
+        }
+    }
+
+    // Declarations are statements, so expressions, functions and classes hold none of this function's.
+    fn visit_expr(&mut self, _: &Expr) {}
+    fn visit_function(&mut self, _: &Function) {}
+    fn visit_class(&mut self, _: &Class) {}
+}
+
+struct PatternNames {
+    names: Vec<Ident>,
+}
+
+impl Visit for PatternNames {
+    noop_visit_type!();
+
+    fn visit_binding_ident(&mut self, name: &BindingIdent) {
+        self.names.push(name.id.clone());
+    }
+
+    fn visit_pat(&mut self, pattern: &Pat) {
+        match pattern {
+            Pat::Expr(expr) => {
+                if let Expr::Ident(name) = &**expr {
+                    self.names.push(name.clone());
+                }
+            }
+            _ => pattern.visit_children_with(self),
+        }
+    }
+
+    fn visit_expr(&mut self, _: &Expr) {}
+}
+
+fn each_name(pattern: &Pat, found: &mut impl FnMut(&Ident)) {
+    match pattern {
+        Pat::Ident(name) => found(&name.id),
+        Pat::Array(array) => array.elems.iter().flatten().for_each(|element| each_name(element, found)),
+        Pat::Rest(rest) => each_name(&rest.arg, found),
+        Pat::Object(object) => {
+            for property in &object.props {
+                match property {
+                    ObjectPatProp::KeyValue(pair) => each_name(&pair.value, found),
+                    ObjectPatProp::Assign(assign) => found(&assign.key.id),
+                    ObjectPatProp::Rest(rest) => each_name(&rest.arg, found),
+                }
+            }
+        }
+        Pat::Assign(assign) => each_name(&assign.left, found),
+        Pat::Invalid(_) | Pat::Expr(_) => {}
+    }
+}

@@ -1,0 +1,87 @@
+//! Enums as the JavaScript they stand for: an object with a field for each member, and one back from each number.
+
+use swc_common::Spanned;
+use swc_ecma_ast::*;
+use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
+
+use super::edits::{Edits, line_ends};
+use super::error::{CompileError, ErrorKind};
+use super::parse::{offset, range};
+
+/// The text that takes an enum's place; it has as many lines as the enum.
+pub(super) fn enum_text(code: &str, declaration: &TsEnumDecl) -> Result<String, CompileError> {
+    let name = &declaration.id.sym;
+    let mut text = format!("var {name}; (function ({name}) {{");
+    let mut at = offset(declaration.span.lo);
+    let mut earlier: Vec<(String, bool)> = Vec::new();
+    for member in &declaration.members {
+        let start = offset(member.span.lo);
+        text.push_str(&line_ends(code.get(at..start).unwrap_or_default()));
+        at = range(member.span).end;
+        let key = match &member.id {
+            TsEnumMemberId::Ident(key) => key.sym.to_string(),
+            TsEnumMemberId::Str(key) => key.value.to_string_lossy().into_owned(),
+        };
+        let quoted = serde_json::Value::from(key.as_str());
+        let (value, is_text) = match &member.init {
+            Some(init) => (qualified(code, init, name, &earlier), is_text(init, &earlier)),
+            None => match earlier.last() {
+                None => ("0".to_owned(), false),
+                Some((before, false)) => {
+                    (format!("{name}[{}] + 1", serde_json::Value::from(before.as_str())), false)
+                }
+                Some((_, true)) => {
+                    let message = "expected a value for this member of the enum";
+                    let hint = Some("the member before it is a string, so there is nothing to count on from");
+                    return Err(CompileError::at(code, start, ErrorKind::Syntax, message, hint));
+                }
+            },
+        };
+        if is_text {
+            text.push_str(&format!(" {name}[{quoted}] = {value};"));
+        } else {
+            text.push_str(&format!(" {name}[{name}[{quoted}] = {value}] = {quoted};"));
+        }
+        earlier.push((key, is_text));
+    }
+    text.push_str(&line_ends(code.get(at..range(declaration.span).end).unwrap_or_default()));
+    text.push_str(&format!(" }})({name} || ({name} = {{}}));"));
+    Ok(text)
+}
+
+/// An initializer's text, with the names of earlier members written as the enum's fields.
+fn qualified(code: &str, init: &Expr, name: &str, earlier: &[(String, bool)]) -> String {
+    let start = offset(init.span().lo);
+    let mut names = MemberNames { start, name, earlier, edits: Edits::default() };
+    init.visit_with(&mut names);
+    names.edits.apply(code.get(range(init.span())).unwrap_or_default())
+}
+
+fn is_text(init: &Expr, earlier: &[(String, bool)]) -> bool {
+    match init {
+        Expr::Lit(Lit::Str(_)) | Expr::Tpl(_) => true,
+        Expr::Paren(inner) => is_text(&inner.expr, earlier),
+        Expr::Bin(binary) if binary.op == BinaryOp::Add => {
+            is_text(&binary.left, earlier) || is_text(&binary.right, earlier)
+        }
+        Expr::Ident(name) => earlier.iter().any(|(key, is_text)| *is_text && *key == *name.sym),
+        _ => false,
+    }
+}
+
+struct MemberNames<'a> {
+    start: usize,
+    name: &'a str,
+    earlier: &'a [(String, bool)],
+    edits: Edits,
+}
+
+impl Visit for MemberNames<'_> {
+    noop_visit_type!();
+
+    fn visit_ident(&mut self, ident: &Ident) {
+        if self.earlier.iter().any(|(key, _)| *key == *ident.sym) {
+            self.edits.insert(offset(ident.span.lo) - self.start, format!("{}.", self.name));
+        }
+    }
+}

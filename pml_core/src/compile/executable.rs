@@ -1,0 +1,180 @@
+//! The executable: JavaScript with a report at every call and decision, line by line the code it was made from.
+
+use super::edits::Edits;
+use super::error::CompileError;
+use super::parse::{Parsed, range};
+use super::strip::{skip_blanks, strip_edits};
+use super::structure::{Probe, Site, Structure};
+
+/// The code with types stripped, names linked (`links`) and probes put in.
+pub(crate) fn executable(
+    parsed: &Parsed<'_>,
+    links: &Edits,
+    structure: &Structure,
+    probes: &[Probe],
+) -> Result<String, CompileError> {
+    let mut edits = strip_edits(parsed)?;
+    edits.append(links);
+    for probe in probes {
+        let id = structure.nodes.get(probe.node).map_or("", |node| node.id());
+        instrument(&mut edits, parsed.code, id, &probe.site);
+    }
+    Ok(edits.apply(parsed.code))
+}
+
+fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
+    let visit = format!("__pml.visit(\"{id}\")");
+    match site {
+        Site::Call { callee, short_circuits, is_optional_call } => {
+            // A skipped `?.` in the callee skips the call too.
+            let close = if *short_circuits && !is_optional_call { ")?." } else { ")" };
+            edits.wrap(range(*callee), format!("__pml.at(\"{id}\", "), close);
+        }
+        Site::Branch { test } => edits.wrap(range(*test), format!("__pml.branch(\"{id}\", ("), "))"),
+        Site::Nullish { test } => edits.wrap(range(*test), format!("__pml.nullish(\"{id}\", ("), "))"),
+        Site::LoopStatement { body, is_block: true } | Site::LoopFunction { body, is_block: true } => {
+            edits.insert(range(*body).start + 1, format!(" {visit};"));
+        }
+        Site::LoopStatement { body, is_block: false } => {
+            edits.wrap(range(*body), format!("{{ {visit}; "), " }");
+        }
+        Site::LoopFunction { body, is_block: false } => edits.wrap(range(*body), format!("({visit}, "), ")"),
+        Site::Case { before_colon, label } => {
+            let colon = skip_blanks(code, range(*before_colon).end);
+            let label = serde_json::Value::from(label.as_str());
+            edits.insert(colon + 1, format!(" __pml.outcome(\"{id}\", {label});"));
+        }
+        Site::NoDefault { discriminant } => {
+            let paren = skip_blanks(code, range(*discriminant).end);
+            let brace = skip_blanks(code, paren + 1);
+            edits.insert(brace + 1, format!(" default: __pml.outcome(\"{id}\", \"default\"); break;"));
+        }
+        Site::Catch { block } => {
+            edits.insert(range(*block).start + 1, format!(" __pml.outcome(\"{id}\", \"catch\");"));
+        }
+        Site::Fork { argument } => edits.wrap(range(*argument), format!("({visit}, "), ")"),
+        Site::Join { call } => {
+            edits.wrap(range(*call), "", format!(".then((__pml_all) => ({visit}, __pml_all))"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compile::{CompileOptions, compile, error::count_line_ends};
+
+    fn executable(code: &str) -> String {
+        compile(code, &CompileOptions::default()).unwrap_or_else(|error| panic!("{code}: {error}")).executable
+    }
+
+    #[test]
+    fn calls_and_decisions_report() {
+        for (code, expected) in [
+            ("await mcp.fs.read(x)", "await __pml.at(\"n1\", mcp.fs.read)(x)"),
+            ("mcp.fs?.read?.(x)", "__pml.at(\"n1\", mcp.fs?.read)?.(x)"),
+            ("mcp.fs?.read(x).y", "__pml.at(\"n1\", mcp.fs?.read)?.(x).y"),
+            ("mcp.a.b(await mcp.a.c())", "__pml.at(\"n1\", mcp.a.b)(await __pml.at(\"n2\", mcp.a.c)())"),
+            ("if (await mcp.a.b()) {}", "if (__pml.branch(\"d1\", (await __pml.at(\"n1\", mcp.a.b)()))) {}"),
+            ("x = a, b ? c : d", "x = a, __pml.branch(\"d1\", (b)) ? c : d"),
+            ("if (a, b) {}", "if (__pml.branch(\"d1\", (a, b))) {}"),
+            ("a && mcp.b.c()", "__pml.branch(\"d1\", (a)) && __pml.at(\"n1\", mcp.b.c)()"),
+            ("a ?? mcp.b.c()", "__pml.nullish(\"d1\", (a)) ?? __pml.at(\"n1\", mcp.b.c)()"),
+            (
+                "for (const x of y) mcp.a.b(x);",
+                "for (const x of y) { __pml.visit(\"l1\"); __pml.at(\"n1\", mcp.a.b)(x); }",
+            ),
+            ("y.map(x => mcp.a.b(x))", "y.map(x => (__pml.visit(\"l1\"), __pml.at(\"n1\", mcp.a.b)(x)))"),
+            (
+                "switch (x) { case 'a': b }",
+                "switch (__X__) { default: __pml.outcome(\"d1\", \"default\"); break; case 'a': __pml.outcome(\"d1\", \"case:a\"); b }",
+            ),
+            ("try { a } catch { b }", "try { a } catch { __pml.outcome(\"d1\", \"catch\"); b }"),
+            (
+                "await Promise.all([mcp.a.b()])",
+                "await Promise.all((__pml.visit(\"f1\"), [__pml.at(\"n1\", mcp.a.b)()])).then((__pml_all) => (__pml.visit(\"j1\"), __pml_all))",
+            ),
+        ] {
+            assert_eq!(executable(code), expected.replace("__X__", "x"), "{code}");
+        }
+    }
+
+    #[test]
+    fn types_are_stripped_in_place() {
+        for (code, expected) in [
+            ("const a: string = b as any;", "const a = b;"),
+            ("let a!: number; var b = c!;", "let a; var b = c;"),
+            (
+                "function f<T>(this: X, a?: T, ...b: T[]): T { return <T>a }",
+                "function f( a, ...b) { return a }",
+            ),
+            ("const f = async <T,>(x: T): Promise<T> => x satisfies T;", "const f = async (x)=> x;"),
+            ("interface A { b: c }\ntype B = A;\ndeclare const x: A;", ";\n;\n;"),
+            ("f<string>(new Map<a, b>(), x as const)", "f(new Map(), x)"),
+            ("import type { A } from 'a';\nlet a: A", ";\nlet a"),
+            ("function f(a: string): void; function f(a) {}", "; function f(a) {}"),
+            ("for (const x of y as number[]) {}", "for (const x of y) {}"),
+            ("try {} catch (e: any) {}", "try {} catch (e) { __pml.outcome(\"d1\", \"catch\");}"),
+            ("const { a, b }: { a: string, b?: number } = args", "const { a, b } = args"),
+            ("(x as any).y = 1; (<any>x).z = 2; x!.w = 3", "(x).y = 1; (x).z = 2; x.w = 3"),
+        ] {
+            let actual = executable(code);
+            let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(squeeze(&actual), squeeze(expected), "{code} became {actual}");
+        }
+    }
+
+    #[test]
+    fn classes_lose_what_only_the_checker_reads() {
+        let code = "abstract class A<T> extends B<T> implements C, D {\n  private readonly x: number = 1;\n  declare y: string;\n  z?: T;\n  [k: string]: any;\n  abstract m(): void;\n  protected static async n?(a: T): Promise<void> {}\n}";
+        let expected = " class A extends B  {\n    x = 1;\n  ;\n  z;\n  ;\n  ;\n   static async n(a) {}\n}";
+        assert_eq!(executable(code), expected);
+        let code = "class A extends B { constructor(private a: string, public readonly b = 2) { super(a); this.c() } }";
+        let expected =
+            "class A extends B { constructor( a,   b = 2) { super(a);; this.a = a; this.b = b; this.c() } }";
+        assert_eq!(executable(code), expected);
+    }
+
+    #[test]
+    fn enums_become_objects() {
+        assert_eq!(
+            executable("enum E {\n  A,\n  B = A + 4,\n  C = 'c'\n}"),
+            "var E; (function (E) {\n E[E[\"A\"] = 0] = \"A\";\n E[E[\"B\"] = E.A + 4] = \"B\";\n E[\"C\"] = 'c';\n })(E || (E = {}));"
+        );
+        assert!(compile("enum E { A = 'a', B }", &CompileOptions::default()).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_supported_says_so() {
+        for code in [
+            "@d class A {}",
+            "namespace N { export const a = 1 }",
+            "class A { accessor x = 1 }",
+            "using x = f()",
+            "const f = (...a: T = []) => a",
+            "class A { @d m() {} }",
+        ] {
+            let error = compile(code, &CompileOptions::default()).expect_err(code);
+            assert!(error.message.contains("can't be supported"), "{code}: {error}");
+            assert!(error.hint.is_some());
+        }
+    }
+
+    #[test]
+    fn a_line_keeps_its_number_where_types_span_lines() {
+        for code in [
+            "const f = (x: {\n  a: string\n}): {\n  b: number\n} => {\n  return x\n}\nf()",
+            "const f = async <\n  T\n>(x: T) => x\nf()",
+            "const f = async <T>\n (x: T) => x\nf()",
+            "return <{\n a: 1\n}>x",
+            "const a = b as {\n c: d\n}\n[1].map(f)",
+            "mcp\n  .fs\n  .read(\n x\n)",
+            "type A = {\n  b: c\n}\ninterface D {\n  e: f\n}\nreturn 1",
+        ] {
+            let executable = executable(code);
+            assert_eq!(count_line_ends(&executable), count_line_ends(code), "{code} became {executable}");
+        }
+        assert!(executable("const f = (x): {\n  b: number\n} => x").contains("=>\n\n x"));
+        assert_eq!(executable("const f = async <T>\n (x: T) => x"), "const f = async (\nx) => x");
+        assert!(executable("const a = b as C\n[1].map(f)").contains("b;\n[1]"));
+    }
+}

@@ -1,0 +1,388 @@
+//! Takes the types out of the code without moving a line: most are removed in place, enums and parameter properties become
+//! the JavaScript they stand for, and what has no such form is refused.
+
+use std::ops::Range;
+
+use swc_common::{Span, Spanned};
+use swc_ecma_ast::*;
+use swc_ecma_visit::{Visit, VisitWith};
+
+use super::edits::{Edits, line_ends};
+use super::enums::enum_text;
+use super::error::{CompileError, ErrorKind};
+use super::parse::{Parsed, offset, range};
+
+/// Words before a class member or a parameter that only mean something to the type checker.
+const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "override", "abstract", "declare"];
+
+/// The edits that turn TypeScript into JavaScript.
+pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
+    let mut stripper = Stripper { code: parsed.code, edits: Edits::default(), refused: None };
+    for item in &parsed.items {
+        match item {
+            ModuleItem::Stmt(statement) => statement.visit_with(&mut stripper),
+            // Only `import type` gets this far.
+            ModuleItem::ModuleDecl(declaration) => stripper.remove_statement(range(declaration.span())),
+        }
+    }
+    stripper.refused.map_or(Ok(stripper.edits), Err)
+}
+
+/// The next place at or after `from` that isn't blank or a comment.
+pub(crate) fn skip_blanks(code: &str, from: usize) -> usize {
+    let mut at = from;
+    loop {
+        let rest = code.get(at..).unwrap_or_default();
+        let trimmed = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+        at += rest.len() - trimmed.len();
+        let comment = if trimmed.starts_with("//") {
+            trimmed.find(['\n', '\r', '\u{2028}', '\u{2029}']).unwrap_or(trimmed.len())
+        } else if trimmed.starts_with("/*") {
+            trimmed.find("*/").map_or(trimmed.len(), |end| end + 2)
+        } else {
+            return at;
+        };
+        at += comment;
+    }
+}
+
+struct Stripper<'a> {
+    code: &'a str,
+    edits: Edits,
+    refused: Option<CompileError>,
+}
+
+impl Stripper<'_> {
+    fn refuse(&mut self, span: Span, what: &str, hint: &str) {
+        if self.refused.is_none() {
+            let message = format!("{what} can't be supported");
+            let error =
+                CompileError::at(self.code, offset(span.lo), ErrorKind::Unsupported, message, Some(hint));
+            self.refused = Some(error);
+        }
+    }
+
+    fn text(&self, range: Range<usize>) -> &str {
+        self.code.get(range).unwrap_or_default()
+    }
+
+    fn remove(&mut self, range: Range<usize>) {
+        self.edits.remove(self.code, range);
+    }
+
+    /// Removes a statement or member; the semicolon keeps its neighbours apart.
+    fn remove_statement(&mut self, range: Range<usize>) {
+        let kept = line_ends(self.text(range.clone()));
+        self.edits.replace(range, format!(";{kept}"));
+    }
+
+    /// Removes a mark like `?` or `!` that follows a name.
+    fn remove_mark(&mut self, after: usize, marks: &[char]) {
+        let at = skip_blanks(self.code, after);
+        if self.text(at..self.code.len()).starts_with(marks) {
+            self.remove(at..at + 1);
+        }
+    }
+
+    /// Where the identifier that starts here ends; its span may hold the `?` too.
+    fn end_of_name(&self, name: &Ident) -> usize {
+        let start = offset(name.span.lo);
+        let text = self.text(start..self.code.len());
+        let length = text.find(|c: char| {
+            !(c.is_alphanumeric() || c == '_' || c == '$' || c == '\\' || c == '\u{200c}' || c == '\u{200d}')
+        });
+        start + length.unwrap_or(text.len())
+    }
+
+    fn remove_modifiers(&mut self, member: Span, key: Span) {
+        let mut at = skip_blanks(self.code, offset(member.lo));
+        let end = offset(key.lo);
+        while at < end {
+            let text = self.text(at..end);
+            let length = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+            if MODIFIERS.contains(&&text[..length]) {
+                self.remove(at..at + length);
+            }
+            at = skip_blanks(self.code, at + length.max(1));
+        }
+    }
+
+    /// Type parameters before a parenthesis; line ends move behind it, where they can't end an `async` or an arrow.
+    fn type_parameters(&mut self, parameters: Option<&TsTypeParamDecl>) {
+        let Some(parameters) = parameters else { return };
+        let removed = range(parameters.span);
+        let paren = skip_blanks(self.code, removed.end);
+        let lines = line_ends(self.text(removed.start..paren));
+        if !lines.is_empty() && self.text(paren..paren + 1) == "(" {
+            self.edits.replace(removed.start..paren, "");
+            self.edits.insert(paren + 1, lines);
+        } else {
+            self.remove(removed);
+        }
+    }
+
+    /// `expr as T`: where the next line starts with a bracket, the type was all that kept it a statement of its own.
+    fn remove_type_after(&mut self, expr: &Expr, whole: Span) {
+        let removed = range(expr.span()).end..range(whole).end;
+        let next = skip_blanks(self.code, removed.end);
+        let between = self.text(removed.end..next);
+        let hazard = !line_ends(between).is_empty() && self.text(next..next + 1).starts_with(['(', '[', '`']);
+        let kept = line_ends(self.text(removed.clone()));
+        self.edits.replace(removed, if hazard { format!(";{kept}") } else { kept });
+        expr.visit_with(self);
+    }
+
+    /// `<T>expr`: line ends after a `return` would end it, so they go inside parentheses.
+    fn remove_type_before(&mut self, expr: &Expr, whole: Span) {
+        let removed = range(whole).start..range(expr.span()).start;
+        let lines = line_ends(self.text(removed.clone()));
+        if lines.is_empty() {
+            self.edits.replace(removed, "");
+        } else {
+            self.edits.replace(removed, format!("({lines}"));
+            self.edits.insert(range(whole).end, ")");
+        }
+        expr.visit_with(self);
+    }
+
+    fn parameter_properties(&mut self, constructor: &Constructor, is_derived: bool) {
+        let names: Vec<String> = constructor.params.iter().filter_map(parameter_property).collect();
+        let Some(body) = constructor.body.as_ref().filter(|_| !names.is_empty()) else { return };
+        let at = if is_derived {
+            body.stmts
+                .iter()
+                .find(|statement| is_super_call(statement))
+                .map(|statement| range(statement.span()).end)
+        } else {
+            Some(range(body.span).start + 1)
+        };
+        match at {
+            Some(at) => {
+                let text: String = names.iter().map(|name| format!(" this.{name} = {name};")).collect();
+                self.edits.insert(at, if is_derived { format!(";{text}") } else { text });
+            }
+            None => {
+                let hint = "call `super(…)` as a statement of the constructor";
+                self.refuse(constructor.span, "a parameter property without a call of `super`", hint);
+            }
+        }
+    }
+}
+
+fn parameter_property(parameter: &ParamOrTsParamProp) -> Option<String> {
+    match parameter {
+        ParamOrTsParamProp::Param(_) => None,
+        ParamOrTsParamProp::TsParamProp(property) => match &property.param {
+            TsParamPropParam::Ident(name) => Some(name.id.sym.to_string()),
+            TsParamPropParam::Assign(assign) => match &*assign.left {
+                Pat::Ident(name) => Some(name.id.sym.to_string()),
+                _ => None,
+            },
+        },
+    }
+}
+
+fn is_super_call(statement: &Stmt) -> bool {
+    matches!(statement, Stmt::Expr(ExprStmt { expr, .. })
+        if matches!(&**expr, Expr::Call(CallExpr { callee: Callee::Super(_), .. })))
+}
+
+impl Visit for Stripper<'_> {
+    fn visit_stmt(&mut self, statement: &Stmt) {
+        let is_type = match statement {
+            Stmt::Decl(Decl::TsInterface(_) | Decl::TsTypeAlias(_)) => true,
+            Stmt::Decl(Decl::Fn(function)) => function.declare || function.function.body.is_none(),
+            Stmt::Decl(Decl::Class(class)) => class.declare,
+            Stmt::Decl(Decl::Var(variable)) => variable.declare,
+            Stmt::Decl(Decl::TsEnum(declaration)) => declaration.declare,
+            Stmt::Decl(Decl::TsModule(module)) => {
+                if !module.declare {
+                    self.refuse(module.span, "a namespace", "use an object or plain functions");
+                }
+                true
+            }
+            _ => false,
+        };
+        match statement {
+            _ if is_type => self.remove_statement(range(statement.span())),
+            Stmt::Decl(Decl::TsEnum(declaration)) => match enum_text(self.code, declaration) {
+                Ok(text) => self.edits.replace(range(declaration.span), text),
+                Err(error) => self.refused = self.refused.take().or(Some(error)),
+            },
+            _ => statement.visit_children_with(self),
+        }
+    }
+
+    fn visit_decorator(&mut self, decorator: &Decorator) {
+        self.refuse(decorator.span, "a decorator", "call the function on the class or the value instead");
+    }
+
+    fn visit_using_decl(&mut self, declaration: &UsingDecl) {
+        self.refuse(declaration.span, "a `using` declaration", "use `const` and a `finally` block");
+    }
+
+    fn visit_rest_pat(&mut self, rest: &RestPat) {
+        // The parser lets it pass if there is a type in between.
+        if matches!(&*rest.arg, Pat::Assign(_)) {
+            self.refuse(rest.span, "a rest parameter with a default", "it is an empty array by itself");
+        }
+        rest.visit_children_with(self);
+    }
+
+    fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
+        self.refuse(accessor.span, "an `accessor` field", "write a getter and a setter");
+    }
+
+    fn visit_ts_type_ann(&mut self, annotation: &TsTypeAnn) {
+        self.remove(range(annotation.span));
+    }
+
+    fn visit_ts_type_param_decl(&mut self, parameters: &TsTypeParamDecl) {
+        self.remove(range(parameters.span));
+    }
+
+    fn visit_ts_type_param_instantiation(&mut self, arguments: &TsTypeParamInstantiation) {
+        self.remove(range(arguments.span));
+    }
+
+    fn visit_expr(&mut self, expr: &Expr) {
+        match expr {
+            Expr::TsAs(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::TsSatisfies(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::TsInstantiation(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::TsNonNull(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::TsTypeAssertion(inner) => self.remove_type_before(&inner.expr, inner.span),
+            Expr::TsConstAssertion(inner) if inner.expr.span().lo > inner.span.lo => {
+                self.remove_type_before(&inner.expr, inner.span);
+            }
+            Expr::TsConstAssertion(inner) => self.remove_type_after(&inner.expr, inner.span),
+            _ => expr.visit_children_with(self),
+        }
+    }
+
+    fn visit_simple_assign_target(&mut self, target: &SimpleAssignTarget) {
+        match target {
+            SimpleAssignTarget::TsAs(inner) => self.remove_type_after(&inner.expr, inner.span),
+            SimpleAssignTarget::TsSatisfies(inner) => self.remove_type_after(&inner.expr, inner.span),
+            SimpleAssignTarget::TsNonNull(inner) => self.remove_type_after(&inner.expr, inner.span),
+            SimpleAssignTarget::TsTypeAssertion(inner) => self.remove_type_before(&inner.expr, inner.span),
+            SimpleAssignTarget::TsInstantiation(inner) => self.remove_type_after(&inner.expr, inner.span),
+            _ => target.visit_children_with(self),
+        }
+    }
+
+    fn visit_binding_ident(&mut self, name: &BindingIdent) {
+        if name.id.optional {
+            self.remove_mark(self.end_of_name(&name.id), &['?']);
+        }
+        name.type_ann.visit_with(self);
+    }
+
+    fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
+        if let (true, Pat::Ident(name)) = (declarator.definite, &declarator.name) {
+            self.remove_mark(self.end_of_name(&name.id), &['!']);
+        }
+        declarator.visit_children_with(self);
+    }
+
+    fn visit_function(&mut self, function: &Function) {
+        function.decorators.visit_with(self);
+        self.type_parameters(function.type_params.as_deref());
+        if let Some(this) = &function.this_param {
+            let end = range(this.span).end;
+            let comma = skip_blanks(self.code, end);
+            let end = if self.text(comma..comma + 1) == "," { comma + 1 } else { end };
+            self.remove(range(this.span).start..end);
+        }
+        function.params.visit_with(self);
+        function.return_type.visit_with(self);
+        function.body.visit_with(self);
+    }
+
+    fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.type_parameters(arrow.type_params.as_deref());
+        arrow.params.visit_with(self);
+        if let Some(annotation) = &arrow.return_type {
+            // No line may end between the parameters and the arrow.
+            let removed = range(annotation.span);
+            let sign = skip_blanks(self.code, removed.end);
+            let lines = line_ends(self.text(removed.start..sign));
+            if lines.is_empty() || self.text(sign..sign + 2) != "=>" {
+                self.remove(removed);
+            } else {
+                self.edits.replace(removed.start..sign + 2, format!("=>{lines}"));
+            }
+        }
+        arrow.body.visit_with(self);
+    }
+
+    fn visit_class(&mut self, class: &Class) {
+        class.decorators.visit_with(self);
+        if class.is_abstract {
+            let start = offset(class.span.lo);
+            let before = self.text(0..start).trim_end().len();
+            if self.text(start..self.code.len()).starts_with("abstract") {
+                self.remove(start..start + "abstract".len());
+            } else if self.text(0..before).ends_with("abstract") {
+                self.remove(before - "abstract".len()..before);
+            }
+        }
+        class.type_params.visit_with(self);
+        class.super_class.visit_with(self);
+        class.super_type_params.visit_with(self);
+        if let (Some(first), Some(last)) = (class.implements.first(), class.implements.last())
+            && let Some(start) = self.text(0..offset(first.span.lo)).rfind("implements")
+        {
+            self.remove(start..range(last.span).end);
+        }
+        for member in &class.body {
+            match member {
+                ClassMember::Constructor(constructor) if constructor.body.is_some() => {
+                    self.parameter_properties(constructor, class.super_class.is_some());
+                }
+                _ => {}
+            }
+            member.visit_with(self);
+        }
+    }
+
+    fn visit_class_member(&mut self, member: &ClassMember) {
+        let (is_type, key) = match member {
+            ClassMember::TsIndexSignature(_) => (true, None),
+            ClassMember::Constructor(constructor) => {
+                (constructor.body.is_none(), Some(constructor.key.span()))
+            }
+            ClassMember::Method(method) => (method.function.body.is_none(), Some(method.key.span())),
+            ClassMember::PrivateMethod(method) => (method.function.body.is_none(), Some(method.key.span)),
+            ClassMember::ClassProp(property) => {
+                (property.declare || property.is_abstract, Some(property.key.span()))
+            }
+            ClassMember::PrivateProp(property) => (false, Some(property.key.span)),
+            _ => (false, None),
+        };
+        if is_type {
+            self.remove_statement(range(member.span()));
+            return;
+        }
+        if let Some(key) = key {
+            self.remove_modifiers(member.span(), key);
+            let is_marked = match member {
+                ClassMember::Method(method) => method.is_optional,
+                ClassMember::ClassProp(property) => property.is_optional || property.definite,
+                ClassMember::PrivateProp(property) => property.is_optional || property.definite,
+                ClassMember::PrivateMethod(method) => method.is_optional,
+                _ => false,
+            };
+            if is_marked {
+                self.remove_mark(range(key).end, &['?', '!']);
+            }
+        }
+        member.visit_children_with(self);
+    }
+
+    fn visit_ts_param_prop(&mut self, property: &TsParamProp) {
+        property.decorators.visit_with(self);
+        self.remove_modifiers(property.span, property.param.span());
+        property.param.visit_with(self);
+    }
+}

@@ -1,0 +1,134 @@
+//! The arguments of a call as the structure shows them: values with node ids in the place of calls.
+
+use serde_json::Value as Json;
+use swc_common::Span;
+
+use super::{ArgumentValue, Arguments};
+use crate::compile::parse::Parsed;
+use crate::compile::value::{Chain, Draft, Key, Root, Step, TemplatePart};
+
+/// Gives the id of the node that a call became.
+pub(crate) type NodeIds<'a> = dyn Fn(Span) -> Option<&'a str> + 'a;
+
+/// The first argument of a call; an object's fields are the arguments by name.
+pub(crate) fn arguments(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -> Arguments {
+    match draft {
+        Draft::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), argument(parsed, value, ids))).collect()
+        }
+        other => Arguments::from([("...".to_owned(), argument(parsed, other, ids))]),
+    }
+}
+
+fn argument(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -> ArgumentValue {
+    match draft {
+        Draft::Literal(value) => ArgumentValue::Literal { value: value.clone() },
+        Draft::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| (name.clone(), argument(parsed, value, ids)));
+            literal_object(fields.collect())
+        }
+        Draft::Array(items) => literal_array(items.iter().map(|item| argument(parsed, item, ids)).collect()),
+        Draft::Template(parts) => {
+            let text = parts.iter().map(|part| match part {
+                TemplatePart::Text(text) => text.clone(),
+                TemplatePart::Value(value) => {
+                    format!("${{{}}}", as_expression(&argument(parsed, value, ids)))
+                }
+            });
+            ArgumentValue::Template { template: text.collect() }
+        }
+        Draft::Source(span) => ArgumentValue::Expression { expression: parsed.text(*span).to_owned() },
+        Draft::Chain(chain) => chain_argument(parsed, chain, ids),
+    }
+}
+
+/// An object whose fields are all literals is one literal.
+fn literal_object(fields: Arguments) -> ArgumentValue {
+    let is_literal = |(name, value): (&String, &ArgumentValue)| {
+        matches!(value, ArgumentValue::Literal { .. }) && name != "..."
+    };
+    if !fields.iter().all(is_literal) {
+        return ArgumentValue::Object { fields };
+    }
+    let literals = fields.into_iter().filter_map(|(name, value)| literal_of(value).map(|json| (name, json)));
+    ArgumentValue::Literal { value: Json::Object(literals.collect()) }
+}
+
+fn literal_array(items: Vec<ArgumentValue>) -> ArgumentValue {
+    if !items.iter().all(|item| matches!(item, ArgumentValue::Literal { .. })) {
+        return ArgumentValue::Array { items };
+    }
+    ArgumentValue::Literal { value: Json::Array(items.into_iter().filter_map(literal_of).collect()) }
+}
+
+fn literal_of(value: ArgumentValue) -> Option<Json> {
+    match value {
+        ArgumentValue::Literal { value } => Some(value),
+        _ => None,
+    }
+}
+
+fn chain_argument(parsed: &Parsed<'_>, chain: &Chain, ids: &NodeIds<'_>) -> ArgumentValue {
+    let written = || {
+        let end = chain
+            .steps
+            .get(chain.inherited..)
+            .and_then(<[Step]>::last)
+            .map_or(chain.root_span, |step| step.span);
+        let span = Span::new(chain.root_span.lo.min(end.lo), chain.root_span.hi.max(end.hi));
+        parsed.text(span).to_owned()
+    };
+    if chain.steps.iter().any(|step| step.key == Key::Dynamic) {
+        return ArgumentValue::Expression { expression: written() };
+    }
+    match &chain.root {
+        Root::Call(call) => match ids(*call) {
+            Some(id) => ArgumentValue::Reference { expression: format!("{id}{}", path(&chain.steps)) },
+            None => ArgumentValue::Expression { expression: written() },
+        },
+        Root::Global(name) if *name == *"args" => {
+            let path = path(&chain.steps);
+            let parameter_name = path.strip_prefix('.').unwrap_or(&path).to_owned();
+            ArgumentValue::Parameter {
+                parameter_name: if parameter_name.is_empty() { "args".to_owned() } else { parameter_name },
+            }
+        }
+        Root::Global(name) if chain.steps.is_empty() => match &**name {
+            "undefined" | "NaN" | "Infinity" => ArgumentValue::Expression { expression: name.to_string() },
+            // A free name can only be meant as an input of the capability.
+            _ => ArgumentValue::Parameter { parameter_name: name.to_string() },
+        },
+        Root::Global(_) | Root::Local(_) => ArgumentValue::Reference { expression: written() },
+        Root::Other => ArgumentValue::Expression { expression: written() },
+    }
+}
+
+fn as_expression(value: &ArgumentValue) -> String {
+    match value {
+        ArgumentValue::Reference { expression } | ArgumentValue::Expression { expression } => {
+            expression.clone()
+        }
+        ArgumentValue::Parameter { parameter_name } if parameter_name == "args" => parameter_name.clone(),
+        ArgumentValue::Parameter { parameter_name } => format!("args.{parameter_name}"),
+        ArgumentValue::Literal { value } => value.to_string(),
+        ArgumentValue::Template { template } => format!("`{template}`"),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+fn path(steps: &[Step]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        match &step.key {
+            Key::Index(index) => path.push_str(&format!("[{index}]")),
+            key => match key.as_text() {
+                Some(name) if crate::compile::names::is_identifier(name) => {
+                    path.push('.');
+                    path.push_str(name);
+                }
+                name => path.push_str(&format!("[{}]", Json::from(name))),
+            },
+        }
+    }
+    path
+}

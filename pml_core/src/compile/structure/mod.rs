@@ -1,0 +1,167 @@
+//! The static structure: the calls and decisions of the code as nodes, the ways between them as edges, known before it runs.
+
+mod arguments;
+mod build;
+mod probe;
+mod walk;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+pub(crate) use build::build;
+pub(crate) use probe::{Probe, Site};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Node {
+    Task {
+        id: String,
+        tool: String,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        arguments: Arguments,
+    },
+    Capability {
+        id: String,
+        /// The FQDN, or the name as long as it isn't linked.
+        capability_id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        arguments: Arguments,
+    },
+    Decision {
+        id: String,
+        condition: String,
+    },
+    Fork {
+        id: String,
+    },
+    Join {
+        id: String,
+    },
+    Loop {
+        id: String,
+    },
+}
+
+impl Node {
+    pub fn id(&self) -> &str {
+        match self {
+            Node::Task { id, .. }
+            | Node::Capability { id, .. }
+            | Node::Decision { id, .. }
+            | Node::Fork { id }
+            | Node::Join { id }
+            | Node::Loop { id } => id,
+        }
+    }
+
+    /// The tool or capability that this node calls.
+    pub fn called(&self) -> Option<&str> {
+        match self {
+            Node::Task { tool, .. } => Some(tool),
+            Node::Capability { capability_id, .. } => Some(capability_id),
+            _ => None,
+        }
+    }
+}
+
+/// The arguments of a call by name. `...` stands for what is passed or spread as a whole.
+pub type Arguments = BTreeMap<String, ArgumentValue>;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum ArgumentValue {
+    Literal {
+        value: Json,
+    },
+    /// The result of another node, or a variable of the code: `n1.content`.
+    Reference {
+        expression: String,
+    },
+    /// A field of `args`: `user.name`.
+    Parameter {
+        parameter_name: String,
+    },
+    /// Text with references and parameters filled in: `Hello ${args.name}`.
+    Template {
+        template: String,
+    },
+    Object {
+        fields: Arguments,
+    },
+    Array {
+        items: Vec<ArgumentValue>,
+    },
+    /// Anything that is computed, by its text.
+    Expression {
+        expression: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EdgeKind {
+    Sequence,
+    Conditional,
+    Provides,
+    /// From a loop to what it repeats.
+    Contains,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Coverage {
+    /// All required inputs are there.
+    Strict,
+    /// Some of the required inputs are there.
+    Partial,
+    /// Only optional inputs are there.
+    Optional,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edge {
+    pub from: String,
+    pub to: String,
+    #[serde(rename = "type")]
+    pub kind: EdgeKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Structure {
+    pub nodes: Vec<Node>,
+    pub edges: Vec<Edge>,
+}
+
+impl Structure {
+    /// The tools that the code calls, once each, in source order.
+    pub fn tools(&self) -> Vec<String> {
+        self.distinct(|node| match node {
+            Node::Task { tool, .. } => Some(tool),
+            _ => None,
+        })
+    }
+
+    /// The capabilities that the code calls, once each, in source order.
+    pub fn capabilities(&self) -> Vec<String> {
+        self.distinct(|node| match node {
+            Node::Capability { capability_id, .. } => Some(capability_id),
+            _ => None,
+        })
+    }
+
+    fn distinct<'a>(&'a self, pick: impl Fn(&'a Node) -> Option<&'a String>) -> Vec<String> {
+        let mut seen = rustc_hash::FxHashSet::default();
+        self.nodes.iter().filter_map(pick).filter(|name| seen.insert(*name)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! What an expression stands for, as far as that can be told without running it: a chain of fields from a known root, a
+//! literal, a template, or an object or array of those.
+
+use serde_json::{Number, Value as Json};
+use swc_atoms::Atom;
+use swc_common::{Span, Spanned};
+use swc_ecma_ast::{
+    Callee, Expr, ExprOrSpread, Lit, MemberExpr, MemberProp, OptChainBase, Prop, PropName, PropOrSpread, Str,
+    UnaryOp,
+};
+
+use super::bindings::{BindingId, Bindings};
+
+/// Where a chain of fields starts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Root {
+    /// A name that the code doesn't declare: `mcp`, `args`, `Promise`, …
+    Global(Atom),
+    Local(BindingId),
+    /// The result of the call with this span.
+    Call(Span),
+    Other,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Key {
+    Name(Atom),
+    /// `x["text"]`
+    Text(String),
+    Index(usize),
+    /// Known only when the code runs.
+    Dynamic,
+}
+
+impl Key {
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Key::Name(name) => Some(name),
+            Key::Text(text) => Some(text),
+            Key::Index(_) | Key::Dynamic => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) key: Key,
+    /// The expression up to and with this step.
+    pub(crate) span: Span,
+    pub(crate) optional: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Chain {
+    pub(crate) root: Root,
+    pub(crate) root_span: Span,
+    pub(crate) steps: Vec<Step>,
+    /// How many of the steps came from the variables that the chain goes through.
+    pub(crate) inherited: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TemplatePart {
+    Text(String),
+    Value(Draft),
+}
+
+/// A value before the ids of nodes are known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Draft {
+    Chain(Chain),
+    Literal(Json),
+    Template(Vec<TemplatePart>),
+    Object(Vec<(String, Draft)>),
+    Array(Vec<Draft>),
+    /// Anything else, by its text.
+    Source(Span),
+}
+
+/// Looks through parentheses, type syntax and `await`, none of which change which value is meant.
+pub(crate) fn unwrap(expr: &Expr) -> &Expr {
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            Expr::Paren(inner) => &inner.expr,
+            Expr::TsAs(inner) => &inner.expr,
+            Expr::TsNonNull(inner) => &inner.expr,
+            Expr::TsTypeAssertion(inner) => &inner.expr,
+            Expr::TsConstAssertion(inner) => &inner.expr,
+            Expr::TsSatisfies(inner) => &inner.expr,
+            Expr::TsInstantiation(inner) => &inner.expr,
+            Expr::Await(inner) => &inner.arg,
+            _ => return expr,
+        };
+    }
+}
+
+/// A member access, plain or optional.
+pub(crate) fn as_member(expr: &Expr) -> Option<(&MemberExpr, Span, bool)> {
+    match expr {
+        Expr::Member(member) => Some((member, member.span, false)),
+        Expr::OptChain(chain) => match &*chain.base {
+            OptChainBase::Member(member) => Some((member, chain.span, chain.optional)),
+            OptChainBase::Call(_) => None,
+        },
+        _ => None,
+    }
+}
+
+/// A call, plain or optional: its callee, arguments, span, and whether it is written `?.()`.
+pub(crate) fn as_call(expr: &Expr) -> Option<(&Expr, &[ExprOrSpread], Span, bool)> {
+    match expr {
+        Expr::Call(call) => match &call.callee {
+            Callee::Expr(callee) => Some((callee, &call.args, call.span, false)),
+            _ => None,
+        },
+        Expr::OptChain(chain) => match &*chain.base {
+            OptChainBase::Call(call) => Some((&call.callee, &call.args, chain.span, chain.optional)),
+            OptChainBase::Member(_) => None,
+        },
+        _ => None,
+    }
+}
+
+pub(crate) fn text_of(literal: &Str) -> Option<&str> {
+    literal.value.as_str()
+}
+
+/// A string known while compiling: a string literal or a template with nothing filled in.
+pub(crate) fn static_text(expr: &Expr) -> Option<String> {
+    match unwrap(expr) {
+        Expr::Lit(Lit::Str(literal)) => text_of(literal).map(str::to_owned),
+        Expr::Tpl(template) if template.exprs.is_empty() => {
+            template.quasis.first()?.cooked.as_ref()?.as_str().map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+fn key_of(property: &MemberProp) -> Key {
+    match property {
+        MemberProp::Ident(name) => Key::Name(name.sym.clone()),
+        MemberProp::PrivateName(_) => Key::Dynamic,
+        MemberProp::Computed(computed) => match (static_text(&computed.expr), unwrap(&computed.expr)) {
+            (Some(text), _) => Key::Text(text),
+            (None, Expr::Lit(Lit::Num(number))) if number.value >= 0.0 && number.value.fract() == 0.0 => {
+                Key::Index(number.value as usize)
+            }
+            _ => Key::Dynamic,
+        },
+    }
+}
+
+pub(crate) fn prop_name_text(name: &PropName) -> Option<String> {
+    match name {
+        PropName::Ident(name) => Some(name.sym.to_string()),
+        PropName::Str(literal) => text_of(literal).map(str::to_owned),
+        PropName::Num(number) => Some(number.value.to_string()),
+        PropName::Computed(computed) => static_text(&computed.expr),
+        PropName::BigInt(_) => None,
+    }
+}
+
+/// A literal as JSON; `None` for what JSON has no word for.
+pub(crate) fn literal_json(expr: &Expr) -> Option<Json> {
+    match unwrap(expr) {
+        Expr::Lit(Lit::Str(literal)) => text_of(literal).map(|text| Json::String(text.to_owned())),
+        Expr::Lit(Lit::Bool(literal)) => Some(Json::Bool(literal.value)),
+        Expr::Lit(Lit::Null(_)) => Some(Json::Null),
+        Expr::Lit(Lit::Num(number)) => json_number(number.value),
+        Expr::Unary(unary) if unary.op == UnaryOp::Minus => match unwrap(&unary.arg) {
+            Expr::Lit(Lit::Num(number)) => json_number(-number.value),
+            _ => None,
+        },
+        Expr::Tpl(_) => static_text(expr).map(Json::String),
+        _ => None,
+    }
+}
+
+fn json_number(value: f64) -> Option<Json> {
+    if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_991.0 {
+        return Some(Json::Number(Number::from(value as i64)));
+    }
+    Number::from_f64(value).map(Json::Number)
+}
+
+/// The undeclared name that a chain of fields starts from, variables followed: cheap, for those who want most chains out of the way.
+pub(crate) fn global_root<'a>(bindings: &'a Bindings, expr: &'a Expr) -> Option<&'a Atom> {
+    let mut expr = unwrap(expr);
+    while let Some((member, ..)) = as_member(expr) {
+        expr = unwrap(&member.obj);
+    }
+    match expr {
+        Expr::Ident(name) => match bindings.binding_at(name.span) {
+            Some(binding) => bindings.global_root(binding),
+            None => Some(&name.sym),
+        },
+        _ => None,
+    }
+}
+
+/// The chain of fields that an expression is; `None` if it isn't one.
+pub(crate) fn chain_of(bindings: &Bindings, expr: &Expr) -> Option<Chain> {
+    let mut steps = Vec::new();
+    let mut expr = unwrap(expr);
+    while let Some((member, span, optional)) = as_member(expr) {
+        steps.push(Step { key: key_of(&member.prop), span, optional });
+        expr = unwrap(&member.obj);
+    }
+    steps.reverse();
+    let root = match expr {
+        Expr::Ident(name) => match bindings.binding_at(name.span) {
+            Some(binding) => Root::Local(binding),
+            None => Root::Global(name.sym.clone()),
+        },
+        _ if as_call(expr).is_some() => Root::Call(expr.span()),
+        _ if steps.is_empty() => return None,
+        _ => Root::Other,
+    };
+    Some(Chain { root, root_span: expr.span(), steps, inherited: 0 })
+}
+
+/// What an expression stands for, with the variables in it followed to what they were given.
+pub(crate) fn draft_of(bindings: &Bindings, expr: &Expr) -> Draft {
+    let expr = unwrap(expr);
+    if let Some(json) = literal_json(expr) {
+        return Draft::Literal(json);
+    }
+    match expr {
+        Expr::Object(object) => {
+            let fields =
+                object.props.iter().map(|property| field_of(bindings, property)).collect::<Option<Vec<_>>>();
+            fields.map_or(Draft::Source(object.span), Draft::Object)
+        }
+        Expr::Array(array) => {
+            let items = array.elems.iter().map(|item| match item {
+                Some(ExprOrSpread { spread: None, expr }) => Some(draft_of(bindings, expr)),
+                _ => None,
+            });
+            items.collect::<Option<Vec<_>>>().map_or(Draft::Source(array.span), Draft::Array)
+        }
+        Expr::Tpl(template) => {
+            let mut parts = Vec::new();
+            for (i, quasi) in template.quasis.iter().enumerate() {
+                let text = quasi
+                    .cooked
+                    .as_ref()
+                    .map_or_else(String::new, |text| text.to_string_lossy().into_owned());
+                if !text.is_empty() {
+                    parts.push(TemplatePart::Text(text));
+                }
+                if let Some(value) = template.exprs.get(i) {
+                    parts.push(TemplatePart::Value(draft_of(bindings, value)));
+                }
+            }
+            Draft::Template(parts)
+        }
+        _ => match promise_all_items(bindings, expr) {
+            Some(items) => Draft::Array(items),
+            None => {
+                chain_of(bindings, expr).map_or(Draft::Source(expr.span()), |chain| bindings.follow(chain))
+            }
+        },
+    }
+}
+
+/// The method of `Promise` that a callee names.
+pub(crate) fn promise_method<'a>(bindings: &Bindings, callee: &'a Expr) -> Option<&'a Atom> {
+    let (member, ..) = as_member(unwrap(callee))?;
+    match (unwrap(&member.obj), &member.prop) {
+        (Expr::Ident(object), MemberProp::Ident(method))
+            if object.sym == *"Promise" && bindings.binding_at(object.span).is_none() =>
+        {
+            Some(&method.sym)
+        }
+        _ => None,
+    }
+}
+
+/// `Promise.all([a, b])` stands for the results of `a` and `b`, in this order.
+fn promise_all_items(bindings: &Bindings, expr: &Expr) -> Option<Vec<Draft>> {
+    let (callee, args, ..) = as_call(expr)?;
+    promise_method(bindings, callee).filter(|method| **method == *"all")?;
+    match args {
+        [ExprOrSpread { spread: None, expr }] => match draft_of(bindings, expr) {
+            Draft::Array(items) => Some(items),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn field_of(bindings: &Bindings, property: &PropOrSpread) -> Option<(String, Draft)> {
+    match property {
+        PropOrSpread::Spread(spread) => Some(("...".to_owned(), draft_of(bindings, &spread.expr))),
+        PropOrSpread::Prop(property) => match &**property {
+            Prop::Shorthand(name) => {
+                let root = bindings
+                    .binding_at(name.span)
+                    .map_or_else(|| Root::Global(name.sym.clone()), Root::Local);
+                let chain = Chain { root, root_span: name.span, steps: Vec::new(), inherited: 0 };
+                Some((name.sym.to_string(), bindings.follow(chain)))
+            }
+            Prop::KeyValue(pair) => Some((prop_name_text(&pair.key)?, draft_of(bindings, &pair.value))),
+            _ => None,
+        },
+    }
+}
+
+/// The part of a value that further fields select.
+pub(crate) fn select(value: &Draft, steps: &[Step]) -> Option<Draft> {
+    let Some((first, rest)) = steps.split_first() else { return Some(value.clone()) };
+    match value {
+        Draft::Chain(chain) => {
+            let mut chain = chain.clone();
+            chain.steps.extend(steps.iter().cloned());
+            Some(Draft::Chain(chain))
+        }
+        Draft::Object(fields) => {
+            let name = first.key.as_text()?;
+            let (_, field) = fields.iter().rev().find(|(field, _)| field == name)?;
+            select(field, rest)
+        }
+        Draft::Array(items) => match first.key {
+            Key::Index(index) => select(items.get(index)?, rest),
+            _ => None,
+        },
+        Draft::Literal(json) => {
+            let inner = match &first.key {
+                Key::Index(index) => json.get(*index)?,
+                key => json.get(key.as_text()?)?,
+            };
+            select(&Draft::Literal(inner.clone()), rest)
+        }
+        Draft::Template(_) | Draft::Source(_) => None,
+    }
+}

@@ -1,0 +1,11 @@
+const a = args as unknown as { x?: number };
+const b = <number>(a.x ?? 4);
+const c = { k: "v", n: 1 } as const;
+const d = { z: 1 } satisfies Record<string, number>;
+const e = [1, 2, 3]!;
+let f!: string;
+f = "set";
+(a as any).x = 7;
+(<any>a)["y"] = 8;
+a!.x! += 1;
+return [b, c, d, e[0]!, f, a];

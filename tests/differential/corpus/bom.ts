@@ -1,0 +1,2 @@
+﻿const x: string = "bom";
+return (await mcp.b.om({ x })).content;

@@ -1,0 +1,2 @@
+const file = await mcp.fs.read({ path: "a.txt" });
+return file.content;

@@ -1,0 +1,3 @@
+await mcp.ok.go({});
+await mcp.fail.hard({ because: "test" });
+return "unreachable";
