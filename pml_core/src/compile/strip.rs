@@ -221,12 +221,12 @@ impl Visit for Stripper<'_> {
         self.refuse(declaration.span, "a `using` declaration", "use `const` and a `finally` block");
     }
 
-    fn visit_rest_pat(&mut self, rest: &RestPat) {
+    fn visit_assign_pat(&mut self, pattern: &AssignPat) {
         // The parser lets it pass if there is a type in between.
-        if matches!(&*rest.arg, Pat::Assign(_)) {
-            self.refuse(rest.span, "a rest parameter with a default", "it is an empty array by itself");
+        if matches!(&*pattern.left, Pat::Rest(_)) {
+            self.refuse(pattern.span, "a rest parameter with a default", "it is an empty array by itself");
         }
-        rest.visit_children_with(self);
+        pattern.visit_children_with(self);
     }
 
     fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
