@@ -5,7 +5,7 @@ use std::{cell::OnceCell, ffi::CStr, ops::ControlFlow};
 use pgrx::{FromDatum, pg_sys};
 
 use crate::{
-    error::{Code, Report, Result},
+    error::{self, Report, Result},
     scan::{self, Direction, Key},
     settings,
 };
@@ -89,7 +89,7 @@ impl Caller {
         }
         let actor = self.actor();
         Err(Report {
-            code: Code::NotPermitted,
+            kind: error::Kind::NotPermitted,
             message: format!("\"{actor}\" may not act in scope {org}.{project}"),
             detail: None,
             hint: Some(match self.kind {

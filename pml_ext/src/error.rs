@@ -8,7 +8,7 @@ use std::{
 use pgrx::{PgLogLevel, pg_sys};
 
 #[derive(Clone, Copy)]
-pub(crate) enum Code {
+pub(crate) enum Kind {
     NotFound,
     VersionNotFound,
     InvalidName,
@@ -19,16 +19,16 @@ pub(crate) enum Code {
     DeprecatedAlias,
 }
 
-impl Code {
+impl Kind {
     fn sqlstate(self) -> &'static [u8; 5] {
         match self {
-            Code::NotFound => b"PM001",
-            Code::VersionNotFound => b"PM002",
-            Code::InvalidName => b"PM004",
-            Code::InvalidCode => b"PM005",
-            Code::NotPermitted => b"PM006",
-            Code::InsufficientPrivilege => b"42501",
-            Code::DeprecatedAlias => b"01P01",
+            Kind::NotFound => b"PM001",
+            Kind::VersionNotFound => b"PM002",
+            Kind::InvalidName => b"PM004",
+            Kind::InvalidCode => b"PM005",
+            Kind::NotPermitted => b"PM006",
+            Kind::InsufficientPrivilege => b"42501",
+            Kind::DeprecatedAlias => b"01P01",
         }
     }
 
@@ -42,7 +42,7 @@ impl Code {
 }
 
 pub(crate) struct Report {
-    pub(crate) code: Code,
+    pub(crate) kind: Kind,
     pub(crate) message: String,
     pub(crate) detail: Option<String>,
     pub(crate) hint: Option<String>,
@@ -52,12 +52,12 @@ pub(crate) type Result<T> = std::result::Result<T, Report>;
 
 impl From<pml_core::Error> for Report {
     fn from(error: pml_core::Error) -> Self {
-        let code = match error {
-            pml_core::Error::InvalidCode(_) => Code::InvalidCode,
-            _ => Code::InvalidName,
+        let kind = match error {
+            pml_core::Error::InvalidCode(_) => Kind::InvalidCode,
+            _ => Kind::InvalidName,
         };
         Report {
-            code,
+            kind,
             message: error.to_string(),
             detail: error.detail().map(str::to_owned),
             hint: Some(error.hint().to_owned()),
@@ -94,7 +94,7 @@ impl Report {
     /// An ERROR leaves by longjmp past every Rust frame, so that by then nothing here may wait to be dropped: the texts
     /// are handed to Postgres' memory first. (Sent through pgrx as a panic it would lose its SQLSTATE.)
     fn emit(self, level: c_int) {
-        let packed = self.code.packed();
+        let packed = self.kind.packed();
         let message = in_postgres_memory(Some(self.message));
         let detail = in_postgres_memory(self.detail);
         let hint = in_postgres_memory(self.hint);

@@ -7,7 +7,7 @@ use pml_core::version::{VersionSpec, sort_key_prefix};
 
 use crate::{
     caller::Caller,
-    error::{Code, Report, Result},
+    error::{Kind, Report, Result},
     scan::{self, Direction, Key, Order, Row},
 };
 
@@ -126,13 +126,14 @@ pub(crate) fn check_privileges() -> Result<()> {
     for table in [c"capability_records", c"capability_aliases", c"capability_versions"] {
         let Some(oid) = scan::relation(table) else { continue };
         // SAFETY: looks the privilege up in the system cache.
+        #[allow(clippy::useless_conversion, reason = "the type of a privilege is wider from Postgres 16 on")]
         let allowed = unsafe {
             pg_sys::pg_class_aclcheck(oid, pg_sys::GetUserId(), pg_sys::ACL_SELECT.into())
                 == pg_sys::AclResult::ACLCHECK_OK
         };
         if !allowed {
             return Err(Report {
-                code: Code::InsufficientPrivilege,
+                kind: Kind::InsufficientPrivilege,
                 message: format!("permission denied for table {}", table.to_string_lossy()),
                 detail: None,
                 hint: Some(

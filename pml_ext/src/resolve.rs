@@ -9,7 +9,7 @@ use pml_core::{
 
 use crate::{
     caller::Caller,
-    error::{Code, Report, Result},
+    error::{Kind, Report, Result},
     records::{self, Found},
     settings,
 };
@@ -44,7 +44,7 @@ fn locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Result<Located<'_>> {
     let version = records::version(&found, &spec.version).ok_or_else(|| version_not_found(&spec, &found))?;
     if let Some(alias) = alias {
         Report {
-            code: Code::DeprecatedAlias,
+            kind: Kind::DeprecatedAlias,
             message: format!("Deprecated: using alias \"{alias}\" for capability \"{}\"", found.display_name),
             detail: None,
             hint: Some("Update your code.".to_owned()),
@@ -87,7 +87,7 @@ fn not_found(spec: &Spec<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Report {
         Target::Fqdn(_) => None,
     };
     Report {
-        code: Code::NotFound,
+        kind: Kind::NotFound,
         message: format!("Capability not found: {}", spec.target_text),
         detail: None,
         hint: Some(suggestion.map_or_else(
@@ -103,7 +103,7 @@ fn version_not_found(spec: &Spec<'_>, found: &Found) -> Report {
         _ => format!("v{}", spec.version_text.trim_start_matches('v')),
     };
     Report {
-        code: Code::VersionNotFound,
+        kind: Kind::VersionNotFound,
         message: format!("Version {written} not found for {}", found.display_name),
         detail: None,
         hint: Some(format!("The newest is version {}; pml_history lists them all.", found.version)),

@@ -60,10 +60,10 @@ fn bad_text_gets_a_clear_error_and_changes_nothing() {
         {
             let error = failure(db.query(*call, &[&text as &(dyn ToSql + Sync)]));
             let code = error.code().code();
-            assert!(code.starts_with("PM") || code == "22023", "{call} with {:.20?}: {error:?}", text);
+            assert!(code.starts_with("PM") || code == "22023", "{call} with {text:.20?}: {error:?}");
             assert!(error.message().len() < 1500, "{call}: {} bytes", error.message().len());
             assert!(!error.message().contains('\u{1}'), "{call}");
-            assert!(error.hint().is_some(), "{call} with {:.20?}: no hint", text);
+            assert!(error.hint().is_some(), "{call} with {text:.20?}: no hint");
             assert!(!error.detail().unwrap_or_default().contains(".rs"), "{call}: {error:?}");
         }
     }

@@ -76,9 +76,7 @@ fn attempt(
 ) -> Result<String, String> {
     match db.query_one(query, values) {
         Ok(row) => Ok(row.get(0)),
-        Err(error) => {
-            Err(error.code().map(|code| code.code().to_owned()).unwrap_or_else(|| error.to_string()))
-        }
+        Err(error) => Err(error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned())),
     }
 }
 
@@ -133,7 +131,7 @@ impl Model {
                 match &wanted {
                     _ if same.is_empty() => match wanted {
                         Some(name) if !self.is_free_for(&name, None) => {
-                            assert_eq!(result, Err("PM003".into()))
+                            assert_eq!(result, Err("PM003".into()));
                         }
                         Some(name) => self.add(&result.expect("a free name"), name, code),
                         None => {
