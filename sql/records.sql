@@ -1,6 +1,6 @@
 -- The record of a capability or server: its identity, which never changes, and its current state.
 
--- pml_resolve reads the first eight columns by their position (pml_ext/src/records.rs).
+-- pml_resolve reads the first ten columns by their position (pml_ext/src/records.rs).
 CREATE TABLE pml.capability_records (
   id text COLLATE "C" PRIMARY KEY,
   display_name text COLLATE "C" NOT NULL CHECK (@extschema@.pml_is_valid_name(display_name)),
@@ -11,15 +11,15 @@ CREATE TABLE pml.capability_records (
   created_by text NOT NULL,
   deleted_at timestamptz,
   version integer NOT NULL DEFAULT 1 CHECK (version > 0),
+  version_tag text COLLATE "C",
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   namespace text COLLATE "C" NOT NULL,
   action text COLLATE "C" NOT NULL,
   hash text COLLATE "C" NOT NULL,
   code_hash text COLLATE "C" NOT NULL,
   record_type text NOT NULL DEFAULT 'capability' CHECK (record_type IN ('capability', 'mcp-server')),
-  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   updated_by text NOT NULL,
   updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  version_tag text,
   change_summary text,
   ttl integer CHECK (ttl >= 0),
   cache_policy text NOT NULL DEFAULT 'none' CHECK (cache_policy IN ('none', 'memoize', 'persistent')),

@@ -70,18 +70,9 @@ pub fn is_unnamed(name: &str) -> bool {
     })
 }
 
-/// The placeholder name for code with this hash; `extra` digits are added when that is taken.
-pub fn unnamed(code_hash: &str, extra: usize) -> String {
-    format!("{UNNAMED_PREFIX}{}", prefix(code_hash, 8 + extra))
-}
-
 /// The action part of an unnamed capability's FQDN.
 pub fn unnamed_action(code_hash: &str) -> String {
-    format!("exec_{}", prefix(code_hash, 8))
-}
-
-fn prefix(hash: &str, length: usize) -> &str {
-    hash.get(..length).unwrap_or(hash)
+    format!("exec_{}", code_hash.get(..8).unwrap_or(code_hash))
 }
 
 /// Namespace and action that a display name stands for; a name without a colon has no namespace of its own.

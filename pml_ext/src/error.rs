@@ -41,6 +41,9 @@ impl Kind {
     }
 }
 
+/// A level of Postgres that pgrx has no name for.
+const WARNING_CLIENT_ONLY: c_int = 20;
+
 pub(crate) struct Report {
     pub(crate) kind: Kind,
     pub(crate) message: String,
@@ -87,8 +90,9 @@ impl Report {
         }
     }
 
-    pub(crate) fn warn(self) {
-        self.emit(PgLogLevel::WARNING as c_int);
+    /// A WARNING for whoever asked; in the server's log it would be noise that costs more than the call.
+    pub(crate) fn warn_client(self) {
+        self.emit(WARNING_CLIENT_ONLY);
     }
 
     /// An ERROR leaves by longjmp past every Rust frame, so that by then nothing here may wait to be dropped: the texts

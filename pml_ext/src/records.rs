@@ -21,12 +21,17 @@ mod column {
     pub(super) const CREATED_BY: usize = 6;
     pub(super) const DELETED_AT: usize = 7;
     pub(super) const VERSION: usize = 8;
+    pub(super) const VERSION_TAG: usize = 9;
+    pub(super) const CREATED_AT: usize = 10;
 }
 
 pub(crate) struct Found {
     pub(crate) fqdn: String,
     pub(crate) display_name: String,
     pub(crate) version: i32,
+    version_tag: String,
+    /// Microseconds since Postgres' epoch.
+    created_at: i64,
 }
 
 /// Microseconds from the Unix epoch to that of Postgres, 2000-01-01.
@@ -77,12 +82,34 @@ fn read(row: &Row) -> Found {
         fqdn: row.text(column::ID),
         display_name: row.text(column::DISPLAY_NAME),
         version: number(row, column::VERSION),
+        version_tag: row.text(column::VERSION_TAG),
+        // SAFETY: the column is of type timestamptz, a 64-bit integer.
+        created_at: row
+            .column(column::CREATED_AT)
+            .and_then(|time| unsafe { i64::from_datum(time, false) })
+            .unwrap_or(i64::MAX),
     }
 }
 
 fn number(row: &Row, column: usize) -> i32 {
     // SAFETY: the column is of type integer.
     row.column(column).and_then(|value| unsafe { i32::from_datum(value, false) }).unwrap_or_default()
+}
+
+/// Whether the record alone shows that the specifier picks one of its versions: numbers have no gaps, the first
+/// version is as old as the record, and the current tag is there. A `false` says nothing.
+pub(crate) fn surely_has_version(found: &Found, spec: &VersionSpec<'_>) -> bool {
+    match spec {
+        VersionSpec::Latest => true,
+        VersionSpec::Major(major) => {
+            i32::try_from(*major).is_ok_and(|number| (1..=found.version).contains(&number))
+        }
+        VersionSpec::Minor(..) => false,
+        VersionSpec::Exact(tag) => found.version_tag == tag.stored(),
+        VersionSpec::Before(moment) => {
+            moment.checked_sub(POSTGRES_EPOCH).is_some_and(|moment| found.created_at < moment)
+        }
+    }
 }
 
 /// The number of the version that the specifier picks.

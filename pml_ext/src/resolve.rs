@@ -19,19 +19,40 @@ const STANDARD_SCOPE: (&str, &str) = ("pml", "std");
 
 struct Located<'a> {
     found: Found,
-    version: i32,
     alias: Option<&'a str>,
+    spec: Spec<'a>,
+}
+
+impl Located<'_> {
+    fn version(&self) -> Result<i32> {
+        records::version(&self.found, &self.spec.version)
+            .ok_or_else(|| version_not_found(&self.spec, &self.found))
+    }
 }
 
 #[pg_extern(sql = false)]
 fn pml_resolve(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> String {
-    Report::or_raise(locate(spec, fcinfo)).found.fqdn
+    let resolve = || {
+        let located = locate(spec, fcinfo)?;
+        // Which version it is doesn't matter here, only that there is one.
+        if !records::surely_has_version(&located.found, &located.spec.version) {
+            located.version()?;
+        }
+        warn_of_alias(&located);
+        Ok(located.found.fqdn)
+    };
+    Report::or_raise(resolve())
 }
 
 #[pg_extern(sql = false)]
 fn pml_locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Vec<Option<String>> {
-    let located = Report::or_raise(locate(spec, fcinfo));
-    vec![Some(located.found.fqdn), Some(located.version.to_string()), located.alias.map(str::to_owned)]
+    let locate = || {
+        let located = locate(spec, fcinfo)?;
+        let version = located.version()?;
+        warn_of_alias(&located);
+        Ok(vec![Some(located.found.fqdn), Some(version.to_string()), located.alias.map(str::to_owned)])
+    };
+    Report::or_raise(locate())
 }
 
 fn locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Result<Located<'_>> {
@@ -41,17 +62,20 @@ fn locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Result<Located<'_>> {
         records::check_privileges()?;
     }
     let (found, alias) = find(&caller, &spec)?.ok_or_else(|| not_found(&spec, fcinfo))?;
-    let version = records::version(&found, &spec.version).ok_or_else(|| version_not_found(&spec, &found))?;
-    if let Some(alias) = alias {
+    Ok(Located { found, alias, spec })
+}
+
+fn warn_of_alias(located: &Located<'_>) {
+    if let Some(alias) = located.alias {
+        let name = &located.found.display_name;
         Report {
             kind: Kind::DeprecatedAlias,
-            message: format!("Deprecated: using alias \"{alias}\" for capability \"{}\"", found.display_name),
+            message: format!("Deprecated: using alias \"{alias}\" for capability \"{name}\""),
             detail: None,
             hint: Some("Update your code.".to_owned()),
         }
-        .warn();
+        .warn_client();
     }
-    Ok(Located { found, version, alias })
 }
 
 fn find<'a>(caller: &Caller, spec: &Spec<'a>) -> Result<Option<(Found, Option<&'a str>)>> {

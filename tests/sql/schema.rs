@@ -114,11 +114,22 @@ fn the_columns_and_indexes_that_were_asked_for() {
 fn resolve_reads_the_columns_that_it_thinks_it_reads() {
     let mut db = Database::new().connect();
     let first = db.texts(
-        "SELECT attname::text FROM pg_attribute WHERE attrelid = 'pml.capability_records'::regclass AND attnum BETWEEN 1 AND 8 ORDER BY attnum",
+        "SELECT attname::text FROM pg_attribute WHERE attrelid = 'pml.capability_records'::regclass AND attnum BETWEEN 1 AND 10 ORDER BY attnum",
     );
     assert_eq!(
         first,
-        ["id", "display_name", "org", "project", "visibility", "created_by", "deleted_at", "version"]
+        [
+            "id",
+            "display_name",
+            "org",
+            "project",
+            "visibility",
+            "created_by",
+            "deleted_at",
+            "version",
+            "version_tag",
+            "created_at"
+        ]
     );
 }
 
