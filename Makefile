@@ -1,6 +1,6 @@
 # PML: `make help` says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help up down psql build install test lint bench clean
+.PHONY: help up down psql build install test lint bench fuzz clean
 
 export PG_MAJOR ?= 15
 ifdef PG_CONFIG
@@ -37,6 +37,9 @@ test: lint ## Run all tests
 bench: build ## Print the benchmarks
 	@scripts/tree
 	@scripts/bench
+
+fuzz: ## Fuzz the compiler (PML_FUZZ_SECONDS a target)
+	@scripts/fuzz
 
 clean: down ## Stop the private Postgres and remove it, with its data
 	@scripts/clean
