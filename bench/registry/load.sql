@@ -3,9 +3,10 @@ SET session_replication_role = replica;
 SET synchronous_commit = off;
 INSERT INTO pml.capability_records
   (id, display_name, org, project, visibility, created_by, version, namespace, action, hash, code_hash, updated_by,
-   version_tag, code_snippet)
+   version_tag, code_snippet, created_at)
 SELECT 'local.default.ns.cap_' || i || '.abcd', 'cap_' || i, 'local', 'default', 'project', 'bench', 3, 'ns',
-       'cap_' || i, 'abcd', md5(i::text), 'bench', 'v1.2.0', 'return ' || i
+       'cap_' || i, 'abcd', md5(i::text), 'bench', 'v1.2.0', 'return ' || i,
+       '2026-01-02'
 FROM generate_series(1, :count) AS i;
 INSERT INTO pml.name_claims (org, project, name, fqdn, kind)
 SELECT 'local', 'default', 'cap_' || i, 'local.default.ns.cap_' || i || '.abcd', 'name'

@@ -19,4 +19,5 @@ pgrx::pg_module_magic!();
 pub extern "C-unwind" fn _PG_init() {
     settings::define();
     explain::install();
+    scan::install();
 }

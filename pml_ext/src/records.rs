@@ -56,7 +56,7 @@ pub(crate) fn by_alias(caller: &Caller, org: &str, project: &str, alias: &str) -
     by_fqdn(caller, &target)
 }
 
-fn find(caller: &Caller, index: &CStr, keys: &[Key]) -> Option<Found> {
+fn find(caller: &Caller, index: &'static CStr, keys: &[Key]) -> Option<Found> {
     scan::rows(c"capability_records", index, keys, Direction::Forward, |row| {
         let is_live = row.column(column::DELETED_AT).is_none();
         if is_live && is_seen(caller, row) {
@@ -141,7 +141,7 @@ fn highest_tag(found: &Found, prefix: &str) -> Option<i32> {
 }
 
 /// The last version in the order of the index, if it fits.
-fn find_version(index: &CStr, keys: &[Key], fits: impl Fn(&Row) -> bool) -> Option<i32> {
+fn find_version(index: &'static CStr, keys: &[Key], fits: impl Fn(&Row) -> bool) -> Option<i32> {
     const VERSION: usize = 3;
     scan::rows(c"capability_versions", index, keys, Direction::Backward, |row| {
         ControlFlow::Break(fits(row).then(|| number(row, VERSION)))

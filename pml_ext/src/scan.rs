@@ -4,6 +4,7 @@
 //! Postgres' resource owner, so that nothing here needs a destructor.
 
 use std::{
+    cell::RefCell,
     ffi::{CStr, c_char, c_int},
     ops::ControlFlow,
     ptr,
@@ -174,17 +175,40 @@ pub(crate) fn schema() -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
+thread_local! {
+    /// The OIDs looked up so far: finding them by name costs a third of a scan.
+    static KNOWN: RefCell<Vec<(&'static CStr, pg_sys::Oid)>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(crate) fn install() {
+    // SAFETY: the callback lives as long as the library, which is never unloaded.
+    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget_known), pg_sys::Datum::from(0)) };
+}
+
+/// Postgres says that some relation has changed, ours perhaps: an extension dropped and made again has new OIDs.
+unsafe extern "C-unwind" fn forget_known(_argument: pg_sys::Datum, _relation: pg_sys::Oid) {
+    KNOWN.with_borrow_mut(Vec::clear);
+}
+
 /// The table or index `pml.<name>`.
-pub(crate) fn relation(name: &CStr) -> Option<pg_sys::Oid> {
+pub(crate) fn relation(name: &'static CStr) -> Option<pg_sys::Oid> {
+    if let Some(oid) =
+        KNOWN.with_borrow(|known| known.iter().find(|(other, _)| *other == name).map(|(_, oid)| *oid))
+    {
+        return Some(oid);
+    }
     // SAFETY: takes a C string and returns InvalidOid when there is no such relation.
     let oid = unsafe { raw::get_relname_relid(name.as_ptr(), schema()?) };
-    (oid != pg_sys::InvalidOid).then_some(oid)
+    (oid != pg_sys::InvalidOid).then(|| {
+        KNOWN.with_borrow_mut(|known| known.push((name, oid)));
+        oid
+    })
 }
 
 /// Visits the rows of `pml.<table>` that meet the conditions on the first columns of the index, in its order.
 pub(crate) fn rows<T>(
-    table: &CStr,
-    index: &CStr,
+    table: &'static CStr,
+    index: &'static CStr,
     keys: &[Key],
     direction: Direction,
     visit: impl FnMut(&Row) -> ControlFlow<T>,
@@ -195,8 +219,8 @@ pub(crate) fn rows<T>(
 
 /// SAFETY: to be called inside a guard, since it calls Postgres' functions bare.
 unsafe fn unguarded_rows<T>(
-    table: &CStr,
-    index: &CStr,
+    table: &'static CStr,
+    index: &'static CStr,
     keys: &[Key],
     direction: Direction,
     mut visit: impl FnMut(&Row) -> ControlFlow<T>,

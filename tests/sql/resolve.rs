@@ -103,3 +103,17 @@ fn a_plan_made_before_the_extension_was_made_again_still_works() {
     let fqdn = registered(&mut db);
     assert_eq!(db.query_one(&statement, &[]).unwrap().get::<_, String>(0), fqdn);
 }
+
+#[test]
+fn an_extension_made_again_is_found_by_sessions_that_knew_the_old_one() {
+    let database = Database::new();
+    let (mut old, mut db) = (database.connect(), database.connect());
+    registered(&mut db);
+    old.query("SELECT pml_resolve('fs:read')", &[]).unwrap();
+    db.batch_execute("DROP EXTENSION pml").unwrap();
+    db.batch_execute("CREATE EXTENSION pml").unwrap();
+    let fqdn = registered(&mut db);
+    for session in [&mut old, &mut db] {
+        assert_eq!(session.text("SELECT pml_resolve('fs:read')", &[]).unwrap(), fqdn);
+    }
+}
