@@ -1,0 +1,3 @@
+//! MCP in front, SQL behind: the proxy speaks MCP, runs code in the sandbox, and asks Postgres.
+
+pub mod downstream;

@@ -1,0 +1,3 @@
+//! The `pml` command.
+
+fn main() {}
