@@ -10,6 +10,7 @@ mod generate;
 mod lift;
 mod link;
 mod names;
+mod output;
 mod parameters;
 mod parse;
 mod provides;
@@ -79,6 +80,8 @@ pub struct Compiled {
     pub structure: Structure,
     /// The JSON Schema of `args`, from how the code uses it.
     pub parameters: serde_json::Value,
+    /// The JSON Schema of what the code returns, if it can be told.
+    pub output: Option<serde_json::Value>,
     /// JavaScript that reports its path: the body of an async function, line by line the code it was made from.
     pub executable: String,
 }
@@ -93,7 +96,8 @@ pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, Compile
         let executable = executable::executable(parsed, &links, &structure, &probes)?;
         structure.add_provides(&options.schemas);
         let parameters = parameters::infer(parsed, &bindings);
-        Ok(Compiled { linked: links.apply(code), references, structure, parameters, executable })
+        let output = output::infer(parsed, &bindings, &references, &options.lookup, &options.schemas);
+        Ok(Compiled { linked: links.apply(code), references, structure, parameters, output, executable })
     })
 }
 
