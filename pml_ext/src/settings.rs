@@ -1,8 +1,8 @@
 //! The settings of the extension (`SET pml.…`).
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 static ORG: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"local"));
 static PROJECT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
@@ -66,6 +66,24 @@ pub(crate) fn project() -> String {
 /// The actor, if one is set.
 pub(crate) fn actor() -> Option<String> {
     Some(text(&ACTOR)).filter(|actor| !actor.is_empty())
+}
+
+/// SET LOCAL, with the rights of whoever is asking.
+pub(crate) fn set_for_transaction(name: &CStr, value: &str) {
+    let value = CString::new(value.replace('\0', "")).unwrap_or_default();
+    // SAFETY: both are C strings, which Postgres copies.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_LOCAL,
+            true,
+            0,
+            false,
+        );
+    }
 }
 
 fn text(setting: &'static GucSetting<Option<CString>>) -> String {
