@@ -20,6 +20,7 @@ mod routing;
 mod schema;
 mod servers;
 mod tenancy;
+mod tokens;
 mod tool_names;
 mod tool_schema;
 mod upgrade;
