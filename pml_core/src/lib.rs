@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod canonical;
 pub mod compile;
 pub mod diff;

@@ -1,6 +1,7 @@
 //! Everything that the SQL surface promises, one file for each behaviour.
 
 mod act_as;
+mod arguments;
 mod concurrency;
 mod delete;
 mod documentation;
