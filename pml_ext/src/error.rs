@@ -13,6 +13,7 @@ pub(crate) enum Kind {
     VersionNotFound,
     InvalidName,
     InvalidCode,
+    InvalidArgument,
     NotPermitted,
     /// What Postgres itself says when a table may not be read.
     InsufficientPrivilege,
@@ -26,6 +27,7 @@ impl Kind {
             Kind::VersionNotFound => b"PM002",
             Kind::InvalidName => b"PM004",
             Kind::InvalidCode => b"PM005",
+            Kind::InvalidArgument => b"22023",
             Kind::NotPermitted => b"PM006",
             Kind::InsufficientPrivilege => b"42501",
             Kind::DeprecatedAlias => b"01P01",
