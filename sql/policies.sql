@@ -50,6 +50,8 @@ CREATE POLICY writers ON pml.tool_schema
 CREATE POLICY readers ON pml.tool_names FOR SELECT
   USING (CASE kind WHEN 'tool' THEN @extschema@.pml_visible(org, project, 'project', '')
                    ELSE EXISTS (SELECT FROM pml.capability_records r WHERE r.id = fqdn) END);
+CREATE POLICY readers ON pml.provides_edges FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'project', ''));
 CREATE POLICY readers ON pml.tool_usage FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'private', actor));
 CREATE POLICY readers ON pml.execution_trace FOR SELECT

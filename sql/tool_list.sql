@@ -17,7 +17,9 @@ CREATE FUNCTION @extschema@.pml_tools(servers text[] DEFAULT NULL)
     SELECT @extschema@.pml_org() AS org, @extschema@.pml_project() AS project
     WHERE @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project()) IS NOT NULL)
   SELECT n.tool_name, n.kind, r.display_name, coalesce(r.description, 'Capability: ' || r.display_name),
-         @extschema@.pml_object_schema(r.parameters_schema), NULL::jsonb, 'pml-capabilities', NULL, r.id, r.usage_count
+         @extschema@.pml_object_schema(r.parameters_schema),
+         -- Clients hold results against it: what was only inferred is no promise.
+         CASE WHEN r.output_explicit AND r.output_schema ->> 'type' = 'object' THEN r.output_schema END, 'pml-capabilities', NULL, r.id, r.usage_count
   FROM here
   JOIN pml.capability_records r ON r.org = here.org AND r.project = here.project
   -- LIMIT makes it a look-up for each: before the first ANALYZE a join would compare all with all.

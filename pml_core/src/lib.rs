@@ -14,7 +14,6 @@ pub mod namespace;
 pub mod nearest;
 pub mod spec;
 pub mod tool_name;
-pub mod tools;
 pub mod version;
 
 pub use error::{Error, Result};

@@ -3,6 +3,7 @@
 mod arguments;
 mod caller;
 mod code;
+mod compile;
 mod error;
 mod explain;
 mod names;

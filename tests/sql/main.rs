@@ -2,6 +2,7 @@
 
 mod act_as;
 mod arguments;
+mod compile;
 mod concurrency;
 mod delete;
 mod documentation;
