@@ -2,6 +2,7 @@
 
 mod act_as;
 mod arguments;
+mod cap_tools;
 mod compile;
 mod concurrency;
 mod delete;
