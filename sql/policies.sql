@@ -65,4 +65,4 @@ CREATE POLICY readers ON pml.task_results FOR SELECT
 -- Those of org and project stay: without them the planner can't tell a good index from a bad one.
 ALTER TABLE pml.capability_records
   ALTER display_name SET STATISTICS 0, ALTER created_by SET STATISTICS 0, ALTER id SET STATISTICS 0,
-  ALTER code_hash SET STATISTICS 0;
+  ALTER code_hash SET STATISTICS 0, ALTER search SET STATISTICS 0;

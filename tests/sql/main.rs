@@ -6,6 +6,7 @@ mod cap_tools;
 mod compile;
 mod concurrency;
 mod delete;
+mod discover;
 mod documentation;
 mod dump;
 mod errors;
