@@ -2,6 +2,7 @@
 
 mod act_as;
 mod arguments;
+mod begin;
 mod cap_tools;
 mod compile;
 mod concurrency;
@@ -10,6 +11,8 @@ mod discover;
 mod documentation;
 mod dump;
 mod errors;
+mod expire;
+mod finish;
 mod fork;
 mod identity;
 mod list;
@@ -23,6 +26,8 @@ mod resolve;
 mod routing;
 mod schema;
 mod servers;
+mod stats;
+mod task_result;
 mod tenancy;
 mod tokens;
 mod tool_names;
