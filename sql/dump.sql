@@ -1,4 +1,5 @@
--- What pg_dump takes along. The base servers come with CREATE EXTENSION; only changed ones are dumped.
+-- What pg_dump takes along. The base servers come with CREATE EXTENSION; only changed ones are dumped. The provides
+-- edges follow from the tools' schemas as these are restored.
 
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_records',
   $$WHERE NOT (org = 'pml' AND project = 'std' AND version = 1 AND updated_at = created_at AND created_by = 'pml')$$);
@@ -10,6 +11,8 @@ SELECT pg_catalog.pg_extension_config_dump('pml.capability_aliases', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_dependencies', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_rename_history', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.scope_grants', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.tokens', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.tool_names', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tool_schema', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tool_usage', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.execution_trace', '');

@@ -3,7 +3,7 @@
 GRANT ALL ON ALL TABLES IN SCHEMA pml TO pml_admin;
 GRANT ALL ON ALL SEQUENCES IN SCHEMA pml TO pml_admin;
 GRANT SELECT ON ALL TABLES IN SCHEMA pml TO PUBLIC;
-REVOKE SELECT ON pml.name_claims FROM PUBLIC;
+REVOKE SELECT ON pml.name_claims, pml.tokens FROM PUBLIC;
 GRANT INSERT, UPDATE ON pml.capability_records TO PUBLIC;
 GRANT DELETE ON pml.capability_aliases TO PUBLIC;
 GRANT INSERT, UPDATE, DELETE ON pml.tool_schema TO PUBLIC;
@@ -47,6 +47,11 @@ CREATE POLICY readers ON pml.tool_schema FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'project', ''));
 CREATE POLICY writers ON pml.tool_schema
   USING (@extschema@.pml_may_act(org, project)) WITH CHECK (@extschema@.pml_may_act(org, project));
+CREATE POLICY readers ON pml.tool_names FOR SELECT
+  USING (CASE kind WHEN 'tool' THEN @extschema@.pml_visible(org, project, 'project', '')
+                   ELSE EXISTS (SELECT FROM pml.capability_records r WHERE r.id = fqdn) END);
+CREATE POLICY readers ON pml.provides_edges FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'project', ''));
 CREATE POLICY readers ON pml.tool_usage FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'private', actor));
 CREATE POLICY readers ON pml.execution_trace FOR SELECT

@@ -1,7 +1,7 @@
 //! `sql/code.sql`: code and versions as pure functions of text.
 
 use pgrx::pg_extern;
-use pml_core::{Error, canonical, diff, tools, version::Tag};
+use pml_core::{Error, canonical, diff, version::Tag};
 
 use crate::error::Report;
 
@@ -17,11 +17,6 @@ fn pml_code_hash(code: &str) -> String {
 #[pg_extern(sql = false)]
 fn pml_text_hash(content: &str) -> String {
     canonical::hash(content)
-}
-
-#[pg_extern(sql = false)]
-fn pml_code_tools(code: &str) -> Vec<String> {
-    valid(tools::tools_used(code))
 }
 
 #[pg_extern(sql = false)]

@@ -14,6 +14,7 @@ pub(crate) enum Kind {
     InvalidName,
     InvalidCode,
     NotPermitted,
+    InvalidArgument,
     /// What Postgres itself says when a table may not be read.
     InsufficientPrivilege,
     DeprecatedAlias,
@@ -27,6 +28,7 @@ impl Kind {
             Kind::InvalidName => b"PM004",
             Kind::InvalidCode => b"PM005",
             Kind::NotPermitted => b"PM006",
+            Kind::InvalidArgument => b"22023",
             Kind::InsufficientPrivilege => b"42501",
             Kind::DeprecatedAlias => b"01P01",
         }

@@ -1,7 +1,9 @@
 //! The Postgres extension `pml`: thin SQL functions over `pml_core`, and `pml_resolve`, the one hot path.
 
+mod arguments;
 mod caller;
 mod code;
+mod compile;
 mod error;
 mod explain;
 mod names;

@@ -1,14 +1,15 @@
 //! The settings of the extension (`SET pml.…`).
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 static ORG: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"local"));
 static PROJECT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static ACTOR: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static NAME_RESERVATION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
 static FORCE_DELETE: GucSetting<bool> = GucSetting::<bool>::new(false);
+static RESTORE_VERSION: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 pub(crate) fn define() {
     GucRegistry::define_string_guc(
@@ -53,6 +54,14 @@ pub(crate) fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_bool_guc(
+        c"pml.restore_version",
+        c"Code that an earlier version had keeps the links it had then.",
+        c"pml_rollback sets it for its own change.",
+        &RESTORE_VERSION,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
 }
 
 pub(crate) fn org() -> String {
@@ -66,6 +75,24 @@ pub(crate) fn project() -> String {
 /// The actor, if one is set.
 pub(crate) fn actor() -> Option<String> {
     Some(text(&ACTOR)).filter(|actor| !actor.is_empty())
+}
+
+/// SET LOCAL, with the rights of whoever is asking.
+pub(crate) fn set_for_transaction(name: &CStr, value: &str) {
+    let value = CString::new(value.replace('\0', "")).unwrap_or_default();
+    // SAFETY: both are C strings, which Postgres copies.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_LOCAL,
+            true,
+            0,
+            false,
+        );
+    }
 }
 
 fn text(setting: &'static GucSetting<Option<CString>>) -> String {

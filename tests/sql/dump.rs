@@ -13,7 +13,9 @@ SELECT pml_delete('ns:cap_3'); SELECT pml_rename('ns:cap_4', 'ns:x'); SELECT pml
 SELECT pml_fork('ns:cap_5', 'ns:forked');
 INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn) VALUES (pml_resolve('ns:forked'), pml_resolve('ns:cap_5'));
 SELECT pml_register_server('tavily', 'cloud', 'https://example.com', 'v1.0.0');
+SELECT pml_register('return \"clash\"', 'ns:cap:5'); SELECT pml_register_tools('ns', '[{\"name\": \"cap_5\"}, {\"name\": \"cap_6\"}]');
 SELECT pml_register_tool('tavily', 'search', 'searches', '{\"type\": \"object\"}');
+SELECT pml_token_add(repeat('ab', 32), 'acme', 'webapp', 'alice', 'laptop');
 SELECT pml_grant('pg_monitor', 'acme', 'webapp');
 SET pml.org = 'pml'; SET pml.project = 'std';
 SELECT pml_register_server('sqlite', 'cloud', version_tag => 'v2.0.0'); SELECT pml_rename('mcp:shell', 'mcp:sh');

@@ -1,5 +1,9 @@
 //! Everything that the SQL surface promises, one file for each behaviour.
 
+mod act_as;
+mod arguments;
+mod cap_tools;
+mod compile;
 mod concurrency;
 mod delete;
 mod documentation;
@@ -11,6 +15,7 @@ mod list;
 mod lookup;
 mod notify;
 mod random_walk;
+mod register_tools;
 mod rename;
 mod replication;
 mod resolve;
@@ -18,6 +23,8 @@ mod routing;
 mod schema;
 mod servers;
 mod tenancy;
+mod tokens;
+mod tool_names;
 mod tool_schema;
 mod upgrade;
 mod versions;

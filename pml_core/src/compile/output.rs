@@ -148,10 +148,8 @@ mod tests {
             input: json!({}),
             output: json!({ "type": "object", "properties": { "content": { "type": "string" } } }),
         };
-        let options = CompileOptions {
-            schemas: [("fs:read".to_owned(), read)].into(),
-            ..CompileOptions::default()
-        };
+        let options =
+            CompileOptions { schemas: [("fs:read".to_owned(), read)].into(), ..CompileOptions::default() };
         compile(code, &options).unwrap_or_else(|error| panic!("{code}: {error}")).output
     }
 
