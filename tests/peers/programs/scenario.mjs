@@ -23,7 +23,7 @@ export async function run(client) {
 
   const abort = new AbortController();
   const cancelled = refusal(client.callTool("mcp__moody__cancellable", {}, { signal: abort.signal }));
-  await client.waiting();
+  await Promise.race([client.waiting(), cancelled]);
   abort.abort("changed my mind");
   seen.cancelled = await within(15_000, cancelled.then((answer) => answer.content === undefined));
   await client.close();
@@ -40,7 +40,7 @@ export async function journalSays(line) {
       return "";
     }
   };
-  while (!journal().includes(line)) await new Promise((resolve) => setTimeout(resolve, 20));
+  while (!journal().includes(line)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
 }
 
 export function target() {
