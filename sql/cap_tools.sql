@@ -53,6 +53,7 @@ BEGIN
     WHERE CASE wanted.type
             WHEN 'any value' THEN false
             WHEN 'integer' THEN NOT (jsonb_typeof(g.value) = 'number' AND g.value::text ~ '^-?\d{1,9}$')
+            WHEN 'list' THEN jsonb_typeof(g.value) <> 'array'
             WHEN 'list of strings' THEN jsonb_typeof(g.value) <> 'array'
               OR jsonb_path_exists(g.value, 'strict $[*] ? (@.type() != "string")')
             ELSE jsonb_typeof(g.value) IS DISTINCT FROM wanted.type END
@@ -69,11 +70,12 @@ BEGIN
       HINT = format('It takes %s.', (SELECT string_agg(format('%s (%s)', a.key, a.value), ', ' ORDER BY a.key)
                                      FROM jsonb_each_text(allowed) AS a));
   END IF;
-  RETURN jsonb_strip_nulls(coalesce(given, '{}'));
+  RETURN (SELECT coalesce(jsonb_object_agg(g.key, g.value), '{}')
+          FROM jsonb_each(coalesce(given, '{}')) AS g WHERE jsonb_typeof(g.value) <> 'null');
 END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_check_object(text, jsonb, jsonb, text[]) IS
-  'What was given, if it has only keys of the allowed types and all required ones; else an error that says what is wrong';
+  'What was given and isn''t null, if it has only keys of the allowed types and all required ones; else an error that says what is wrong';
 
 CREATE FUNCTION @extschema@.pml_cap_tools() RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE

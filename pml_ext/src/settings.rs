@@ -8,6 +8,8 @@ static ORG: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Som
 static PROJECT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static ACTOR: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static NAME_RESERVATION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
+static WORKFLOW_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
+static RESULT_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
 static FORCE_DELETE: GucSetting<bool> = GucSetting::<bool>::new(false);
 static RESTORE_VERSION: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -44,6 +46,26 @@ pub(crate) fn define() {
         0,
         i32::MAX,
         GucContext::Suset,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"pml.workflow_ttl",
+        c"How long the state of a run is kept.",
+        c"Until then its end can be reported, and what was answered be asked for again.",
+        &WORKFLOW_TTL,
+        1,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"pml.result_ttl",
+        c"How long the whole results of tasks are kept.",
+        c"Until then pml_task_result gives them.",
+        &RESULT_TTL,
+        0,
+        i32::MAX,
+        GucContext::Userset,
         GucFlags::UNIT_S,
     );
     GucRegistry::define_bool_guc(

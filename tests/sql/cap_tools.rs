@@ -56,10 +56,16 @@ fn lookup_tells_what_a_caller_needs() {
 fn list_filters_sorts_and_pages() {
     let mut db = database();
     let names = |answer: &Value| -> Vec<String> {
-        answer["capabilities"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap().to_owned()).collect()
+        answer["capabilities"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(cap(&mut db, "cap_list", &json!({}))["capabilities"].as_array().unwrap().len(), 3);
-    for args in [json!({"named_only": true, "sort_by": "name"}), json!({"namedOnly": true, "sortBy": "name"})] {
+    for args in [json!({"named_only": true, "sort_by": "name"}), json!({"namedOnly": true, "sortBy": "name"})]
+    {
         assert_eq!(names(&cap(&mut db, "cap_list", &args)), ["fs:read", "fs:size"]);
     }
     assert_eq!(names(&cap(&mut db, "cap_list", &json!({"tags": ["io"]}))), ["fs:read"]);
@@ -78,12 +84,20 @@ fn list_filters_sorts_and_pages() {
 #[test]
 fn rename_changes_what_is_given() {
     let mut db = database();
-    let renamed = cap(&mut db, "cap_rename", &json!({"name": "fs:read", "newName": "fs:load", "description": "loads"}));
+    let renamed =
+        cap(&mut db, "cap_rename", &json!({"name": "fs:read", "newName": "fs:load", "description": "loads"}));
     assert_eq!((&renamed["name"], &renamed["previous_name"]), (&json!("fs:load"), &json!("fs:read")));
     assert_eq!((&renamed["description"], &renamed["tags"]), (&json!("loads"), &json!(["io"])));
-    let tagged = cap(&mut db, "cap_rename", &json!({"name": "fs:load", "tags": [], "visibility": "project", "new_name": null}));
+    let tagged = cap(
+        &mut db,
+        "cap_rename",
+        &json!({"name": "fs:load", "tags": [], "visibility": "project", "new_name": null}),
+    );
     assert_eq!((&tagged["tags"], &tagged["visibility"]), (&json!([]), &json!("project")));
-    assert_eq!(refused(&mut db, "cap_rename", &json!({"name": "fs:load", "new_name": "fs:size"})).code().code(), "PM003");
+    assert_eq!(
+        refused(&mut db, "cap_rename", &json!({"name": "fs:load", "new_name": "fs:size"})).code().code(),
+        "PM003"
+    );
 }
 
 #[test]
@@ -100,7 +114,10 @@ fn whois_and_history_show_names_in_the_place_of_fqdns() {
     let history = cap(&mut db, "cap_history", &json!({"name": "fs:size"}));
     assert_eq!(history["versions"].as_array().unwrap().len(), 2);
     assert_eq!(history["versions"][0]["change_summary"], "one more");
-    assert_eq!(cap(&mut db, "cap_history", &json!({"name": "fs:size", "limit": 1, "offset": 1}))["versions"][0]["version"], 1);
+    assert_eq!(
+        cap(&mut db, "cap_history", &json!({"name": "fs:size", "limit": 1, "offset": 1}))["versions"][0]["version"],
+        1
+    );
     for answer in [size, read, history] {
         assert!(!shown(&answer).contains("local.default."), "{answer}");
     }
@@ -110,9 +127,16 @@ fn whois_and_history_show_names_in_the_place_of_fqdns() {
 fn fork_and_merge_make_new_ones() {
     let mut db = database();
     let fork = cap(&mut db, "cap_fork", &json!({"source": "fs:read", "name": "my:read"}));
-    assert_eq!((&fork["name"], &fork["forked_from"], &fork["tool"]), (&json!("my:read"), &json!("fs:read"), &json!("mcp__my__read")));
+    assert_eq!(
+        (&fork["name"], &fork["forked_from"], &fork["tool"]),
+        (&json!("my:read"), &json!("fs:read"), &json!("mcp__my__read"))
+    );
     assert_eq!(cap(&mut db, "cap_whois", &json!({"name": "my:read"}))["forked_from"], "fs:read");
-    let merge = cap(&mut db, "cap:merge", &json!({"sources": ["fs:read", "fs:size"], "name": "my:both", "code": "return [await cap_fs_read(args), await cap_fs_size(args)]"}));
+    let merge = cap(
+        &mut db,
+        "cap:merge",
+        &json!({"sources": ["fs:read", "fs:size"], "name": "my:both", "code": "return [await cap_fs_read(args), await cap_fs_size(args)]"}),
+    );
     assert_eq!((&merge["name"], &merge["version"]), (&json!("my:both"), &json!(1)));
     for answer in [fork, merge] {
         assert!(!shown(&answer).contains("local.default."), "{answer}");
@@ -138,7 +162,13 @@ fn what_is_wrong_is_said_with_what_there_is() {
         ("cap_list", json!({"sortBy": "size"}), "22023", "Invalid sort_by: \"size\"", "usage"),
         ("cap_list", json!({"namedOnly": "yes"}), "22023", "\"named_only\" must be a boolean", "named_only"),
         ("cap_fork", json!({"source": "fs:read"}), "22023", "cap_fork needs \"name\"", "source"),
-        ("cap_merge", json!({"name": "x", "sources": {}}), "22023", "\"sources\" must be a list of strings", "sources"),
+        (
+            "cap_merge",
+            json!({"name": "x", "sources": {}}),
+            "22023",
+            "\"sources\" must be a list of strings",
+            "sources",
+        ),
     ] {
         let error = refused(&mut db, tool, &args);
         assert_eq!((error.code().code(), error.message()), (code, message), "{tool} {args}");

@@ -2,13 +2,17 @@
 
 mod act_as;
 mod arguments;
+mod begin;
 mod cap_tools;
 mod compile;
 mod concurrency;
 mod delete;
+mod discover;
 mod documentation;
 mod dump;
 mod errors;
+mod expire;
+mod finish;
 mod fork;
 mod identity;
 mod list;
@@ -22,6 +26,8 @@ mod resolve;
 mod routing;
 mod schema;
 mod servers;
+mod stats;
+mod task_result;
 mod tenancy;
 mod tokens;
 mod tool_names;
