@@ -112,8 +112,12 @@ async fn call_listed(job: Job, name: &str, arguments: JsonObject) -> Result<Call
     match job.detached(|job| begin_and_run(job, request)).await {
         Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer)),
         Some(Ok(Outcome::Tool(result))) => Ok(result),
-        Some(Err(DatabaseError::Refused(refusal))) if refusal.is_unknown_tool(name) => {
-            Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None))
+        Some(Err(DatabaseError::Refused(refusal))) if refusal.is_unknown_tool() => {
+            // No more than a client may have sent: it may be anything.
+            Err(ErrorData::invalid_params(
+                format!("Unknown tool: {}", name.chars().take(128).collect::<String>()),
+                None,
+            ))
         }
         Some(Err(error)) => Ok(answer::from_error(&error)),
         None => Ok(interrupted()),

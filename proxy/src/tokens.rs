@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,12 +24,16 @@ const MOST_REMEMBERED: usize = 10_000;
 pub fn generate() -> Result<String, getrandom::Error> {
     let mut secret = [0_u8; 32];
     getrandom::fill(&mut secret)?;
-    Ok(format!("{PREFIX}{}", blake3::Hash::from_bytes(secret).to_hex()))
+    Ok(format!("{PREFIX}{}", hex(&secret)))
 }
 
 /// What Postgres knows of a token. A token is random, so a plain hash can't be guessed back.
 pub fn hash(token: &str) -> String {
-    blake3::hash(token.as_bytes()).to_hex().to_string()
+    hex(&Sha256::digest(token.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Valid tokens as far as this proxy knows.

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod database;
+pub mod mcp;
 mod run;
 
 pub use cluster::{Cluster, as_postgres, extension_folder, program};

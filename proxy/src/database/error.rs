@@ -21,8 +21,8 @@ impl Refusal {
     }
 
     /// Whether it says that there is no such tool, rather than that the tool misses something.
-    pub fn is_unknown_tool(&self, name: &str) -> bool {
-        self.is_not_found() && self.message.ends_with(name)
+    pub fn is_unknown_tool(&self) -> bool {
+        self.is_not_found() && self.message.starts_with("Tool not found:")
     }
 
     /// Message, detail and hint as a person or a model reads them.

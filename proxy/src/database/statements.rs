@@ -110,17 +110,6 @@ impl Database {
         self.json(caller, "pml_task_result($5, $6, $7, $8, $9)", &parameters, Repeat::Harmless).await
     }
 
-    pub async fn check_args(
-        &self,
-        caller: &Caller,
-        schema: &Value,
-        args: &Value,
-    ) -> Result<Value, DatabaseError> {
-        let parameters: [Parameter<'_>; 2] = [(&Json(schema), Type::JSONB), (&Json(args), Type::JSONB)];
-        let merged = self.json(caller, "pml_check_args($5, $6)", &parameters, Repeat::Harmless).await?;
-        Ok(serde_json::from_str(merged.get()).unwrap_or(Value::Null))
-    }
-
     pub async fn cap(
         &self,
         caller: &Caller,

@@ -128,13 +128,13 @@ impl<'s> Calls<'s> {
         call: &Call,
         nested: &Nested,
     ) -> (Result<Json, CallError>, Option<RunOutcome>) {
-        let args = match self.check_args(call, nested).await {
+        let args = match checked_args(call, nested) {
             Ok(args) => args,
             Err(error) => return (Err(error), None),
         };
         let calls = Calls::new(self.shared);
         let outcome = self.shared.app.workers.run(call.nested_run(&nested.executable, args), &calls).await;
-        let mut outcome = RunOutcome::of(outcome, calls.take());
+        let mut outcome = RunOutcome::of(outcome, calls.take(), &self.shared.plan);
         outcome.fqdn = Some(nested.fqdn.clone());
         outcome.version = nested.version;
         let answer = match (&outcome.result, &outcome.error) {
@@ -143,16 +143,16 @@ impl<'s> Calls<'s> {
         };
         (answer, Some(outcome))
     }
+}
 
-    async fn check_args(&self, call: &Call, nested: &Nested) -> Result<Json, CallError> {
-        let Some(schema) = &nested.parameters_schema else { return Ok(call.args.clone()) };
-        let args: Value =
-            call.args.parse().map_err(|error| CallError::new(format!("its argument is no JSON: {error}")))?;
-        super::check_args(&self.shared.app, &self.shared.caller, schema, &args)
-            .await
-            .map(Json::from)
-            .map_err(CallError::new)
-    }
+/// The arguments with the defaults of the capability's schema, or what is wrong with them.
+fn checked_args(call: &Call, nested: &Nested) -> Result<Json, CallError> {
+    let Some(schema) = &nested.parameters_schema else { return Ok(call.args.clone()) };
+    let merged = pml_core::arguments::check(schema.get(), call.args.get()).map_err(|error| {
+        let detail = error.detail.map_or_else(String::new, |detail| format!("\n{detail}"));
+        CallError::new(format!("{}{detail}\n{}", error.message, error.hint))
+    })?;
+    Json::from_text(merged).map_err(|error| CallError::new(error.to_string()))
 }
 
 impl CallHandler for Calls<'_> {

@@ -87,7 +87,7 @@ impl Job {
         let started = Instant::now();
         let running = self.app.workers.run(run, &calls);
         let outcome = tokio::select! {
-            outcome = running => RunOutcome::of(outcome, calls.take()),
+            outcome = running => RunOutcome::of(outcome, calls.take(), &shared.plan),
             () = self.cancel.cancelled() => {
                 RunOutcome::stopped("cancelled", "The client cancelled the call.", started.elapsed(), calls.take())
             }
@@ -194,14 +194,6 @@ impl Job {
         });
         answered
     }
-}
-
-/// The arguments merged with the schema's defaults, or what is wrong with them.
-async fn check_args(app: &Arc<App>, caller: &Caller, schema: &Value, args: &Value) -> Result<Value, String> {
-    app.database.check_args(caller, schema, args).await.map_err(|error| match error {
-        DatabaseError::Refused(refusal) => refusal.text(),
-        other => other.to_string(),
-    })
 }
 
 /// The configured limits, with no more time than the request asks for.

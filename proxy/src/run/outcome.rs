@@ -6,6 +6,8 @@ use pml_worker::{CallKind, Failure, Json, LogEntry, Outcome, Trace};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::plan::RunPlan;
+
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RunOutcome {
     pub(super) success: bool,
@@ -81,10 +83,15 @@ impl From<CallKind> for TaskKind {
 
 impl RunOutcome {
     /// The sandbox's outcome with the calls as we answered them.
-    pub(super) fn of(outcome: Outcome, tasks: Vec<Task>) -> RunOutcome {
+    pub(super) fn of(outcome: Outcome, tasks: Vec<Task>, plan: &RunPlan) -> RunOutcome {
         let (result, error) = match outcome.result {
             Ok(result) => (Some(result), None),
-            Err(failure) => (None, Some(RunError::of(&failure))),
+            Err(failure) => {
+                let mut error = RunError::of(&failure);
+                error.message = plan.with_names(&error.message);
+                error.tool = error.tool.map(|tool| plan.with_names(&tool));
+                (None, Some(error))
+            }
         };
         RunOutcome {
             success: error.is_none(),

@@ -37,7 +37,7 @@ pub struct Nested {
     pub fqdn: String,
     pub version: Option<i64>,
     pub executable: String,
-    pub parameters_schema: Option<Value>,
+    pub parameters_schema: Option<Json>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,6 +50,15 @@ pub struct ToolPlan {
 #[derive(Deserialize)]
 struct Status {
     status: String,
+}
+
+impl RunPlan {
+    /// Names in the place of FQDNs, which the linked code calls by and agents never see.
+    pub fn with_names(&self, text: &str) -> String {
+        self.capabilities.iter().fold(text.to_owned(), |text, (key, nested)| {
+            if text.contains(key.as_str()) { text.replace(key.as_str(), &nested.name) } else { text }
+        })
+    }
 }
 
 impl Plan {

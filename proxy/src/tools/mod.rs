@@ -60,9 +60,7 @@ fn listed(row: ToolRow) -> Tool {
     let schema = object_schema(row.input_schema);
     let mut tool = Tool::new_with_raw(row.tool_name, row.description.map(Into::into), Arc::new(schema))
         .with_title(row.name.clone());
-    if let Some(Value::Object(schema)) = row.output_schema
-        && row.kind == "tool"
-    {
+    if let Some(Value::Object(schema)) = row.output_schema {
         tool = tool.with_raw_output_schema(Arc::new(schema));
     }
     let mut meta = vec![("kind", json!(row.kind)), ("name", json!(row.name))];
