@@ -70,7 +70,11 @@ pub(super) async fn call(
             Answer::Result(answer) => answer,
         };
         match *answer {
-            ServerResult::CallToolResult(result) => return Ok(result),
+            ServerResult::CallToolResult(mut result) => {
+                // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
+                result.result_type = Some(rmcp::model::ResultType::COMPLETE);
+                return Ok(result);
+            }
             ServerResult::InputRequiredResult(asked) if rounds < MOST_ROUNDS => {
                 rounds += 1;
                 let (responses, state) = call.decline(asked)?;

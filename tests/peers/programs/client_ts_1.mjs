@@ -18,5 +18,6 @@ await run({
   nextChange: () =>
     new Promise((resolve) => client.setNotificationHandler(ToolListChangedNotificationSchema, () => resolve(true))),
   waiting: () => journalSays("waiting"),
+  cancelArrived: () => journalSays("cancelled"),
   close: () => client.close(),
 });

@@ -22,5 +22,6 @@ await run({
   callTool: (name, args, options) => client.callTool({ name, arguments: args }, options),
   nextChange: () => new Promise((resolve) => (changed = resolve)),
   waiting: () => journalSays("waiting"),
+  cancelArrived: () => journalSays("cancelled"),
   close: () => client.close(),
 });

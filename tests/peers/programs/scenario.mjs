@@ -1,6 +1,7 @@
 // What every TypeScript client does with the proxy; what it saw is printed as JSON for the test to judge.
 //
-// `client` wraps an SDK: listTools(), callTool(name, args, {signal, onprogress}), nextChange(), close().
+// `client` wraps an SDK: listTools(), callTool(name, args, {signal, onprogress}), nextChange(), waiting(),
+// cancelArrived(), close().
 export async function run(client) {
   const names = async () => (await client.listTools()).tools.map((tool) => tool.name);
   const refusal = (promise) => promise.catch((error) => ({ code: error.code, message: error.message }));
@@ -26,6 +27,8 @@ export async function run(client) {
   await Promise.race([client.waiting(), cancelled]);
   abort.abort("changed my mind");
   seen.cancelled = await within(15_000, cancelled.then((answer) => answer.content === undefined));
+  // Before the client goes away, which would end the call too.
+  seen.serverKnows = await within(15_000, client.cancelArrived());
   await client.close();
   console.log(JSON.stringify(seen));
 }
@@ -41,6 +44,7 @@ export async function journalSays(line) {
     }
   };
   while (!journal().includes(line)) await new Promise((resolve) => setTimeout(resolve, 20).unref());
+  return true;
 }
 
 export function target() {

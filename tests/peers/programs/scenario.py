@@ -51,4 +51,8 @@ async def run(client):
     seen["long"] = await client.call_tool(long, {"duration": 1, "steps": 4}, on_progress)
     with anyio.move_on_after(15):
         seen["cancelled"] = await client.call_and_cancel("mcp__moody__cancellable", lambda: journal_says("waiting"))
+    # Before the client goes away, which would end the call too.
+    with anyio.move_on_after(15):
+        await journal_says("cancelled")
+        seen["serverKnows"] = True
     print(json.dumps(seen))
