@@ -1,6 +1,7 @@
 // The tools that the conformance suite calls, at a server behind the proxy.
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import * as z from "zod";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -32,7 +33,7 @@ const person = {
 };
 
 let changes = 0;
-const server = new Server({ name: "conformance", version: "1.0.0" }, { capabilities: { tools: { listChanged: true } } });
+const server = new Server({ name: "conformance", version: "1.0.0" }, { capabilities: { logging: {}, tools: { listChanged: true } } });
 const tools = {
   test_simple_text: () => ({ content: [text("This is a simple text response for testing.")] }),
   test_image_content: () => ({ content: [image] }),
@@ -60,6 +61,17 @@ const tools = {
     return { content: [text("done")] };
   },
   json_schema_2020_12_tool: () => ({ content: [text("fine")] }),
+  async test_logging_tool(_, { sendNotification }) {
+    const params = { level: "info", data: "for nobody: no client asked for logs" };
+    await sendNotification({ method: "notifications/message", params });
+    return { content: [text("logged")] };
+  },
+  // Whoever calls the proxy must not be asked what only the proxy was asked.
+  async test_streaming_elicitation(_, { sendRequest }) {
+    const params = { message: "Who are you?", requestedSchema: { type: "object", properties: {} } };
+    const { action } = await sendRequest({ method: "elicitation/create", params }, z.object({ action: z.string() }));
+    return { content: [text(action)] };
+  },
   async test_trigger_tool_change() {
     changes++;
     await server.sendToolListChanged();

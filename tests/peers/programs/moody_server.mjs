@@ -31,6 +31,7 @@ if (process.env.MOODY_STUBBORN === "yes") setInterval(() => {}, 1000);
 const object = { type: "object" };
 const tools = ["add_tools", "ask", "burst", "cancellable", "die", "complain", "environment", "once", "raw"].map((name) => ({
   name,
+  description: "For tests",
   inputSchema: object,
 }));
 const server = new Server(
