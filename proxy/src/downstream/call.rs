@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     connection::{Broken, Connection, service_reason, transport_reason},
     error::DownstreamError,
+    http::HttpError,
     server::Server,
     tap::{Progress, ProgressSink},
 };
@@ -69,7 +70,11 @@ pub(super) async fn call(
             Answer::Result(answer) => answer,
         };
         match *answer {
-            ServerResult::CallToolResult(result) => return Ok(result),
+            ServerResult::CallToolResult(mut result) => {
+                // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
+                result.result_type = Some(rmcp::model::ResultType::COMPLETE);
+                return Ok(result);
+            }
             ServerResult::InputRequiredResult(asked) if rounds < MOST_ROUNDS => {
                 rounds += 1;
                 let (responses, state) = call.decline(asked)?;
@@ -82,28 +87,17 @@ pub(super) async fn call(
 }
 
 /// What the error says about the connection, if anything.
-pub(super) fn breakage(connection: &Connection, error: &ServiceError) -> Option<Broken> {
+pub(super) fn breakage(error: &ServiceError) -> Option<Broken> {
     match error {
-        ServiceError::TransportSend(error) => {
-            match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
-                StreamableHttpError::SessionExpired => Some(Broken::SessionLost),
-                StreamableHttpError::Client(client) if client.is_connect() => {
-                    Some(Broken::Unreachable(transport_reason(error.error.as_ref())))
-                }
-                _ => None,
+        ServiceError::TransportSend(error) => match error.error.downcast_ref::<HttpError>()? {
+            StreamableHttpError::SessionExpired => Some(Broken::SessionLost),
+            StreamableHttpError::Client(client) if client.is_connect() => {
+                Some(Broken::Unreachable(transport_reason(error.error.as_ref())))
             }
-        }
-        ServiceError::McpError(error) if connection.has_http_session() && is_about_session(error) => {
-            Some(Broken::SessionLost)
-        }
+            _ => None,
+        },
         _ => None,
     }
-}
-
-/// 404 is what the protocol asks for; many servers answer an unknown session with a JSON-RPC error of their own.
-fn is_about_session(error: &ErrorData) -> bool {
-    const SERVERS_OWN: std::ops::RangeInclusive<i32> = -32_099..=-32_000;
-    SERVERS_OWN.contains(&error.code.0) && error.message.to_ascii_lowercase().contains("session")
 }
 
 enum Answer {
@@ -178,7 +172,7 @@ impl Call<'_> {
         error: ServiceError,
     ) -> Result<Answer, DownstreamError> {
         let (server, tool) = self.names();
-        match breakage(connection, &error) {
+        match breakage(&error) {
             Some(Broken::SessionLost) => return Ok(Answer::SessionLost),
             Some(broken @ Broken::Unreachable(_)) => {
                 connection.report(broken);

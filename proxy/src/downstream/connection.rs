@@ -1,7 +1,6 @@
 //! One connection to a server: opened, greeted in its era of the protocol, its tools listed.
 
 use std::{
-    collections::HashMap,
     error::Error,
     sync::{
         Arc, Mutex, PoisonError,
@@ -10,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderName, HeaderValue};
 use rmcp::{
     ClientHandler, Peer, RoleClient, ServiceError,
     model::{
@@ -20,17 +18,14 @@ use rmcp::{
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, PeerRequestOptions, RunningService,
     },
-    transport::{
-        StreamableHttpClientTransport, Transport,
-        async_rw::AsyncRwTransport,
-        streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError},
-    },
+    transport::{Transport, async_rw::AsyncRwTransport, streamable_http_client::StreamableHttpError},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     config::{ServerConfig, TransportConfig},
+    http::{self, HttpError},
     process::{Process, Program, describe},
     stderr::{LastLines, Redactor},
     tap::{Calls, Tap},
@@ -38,8 +33,6 @@ use super::{
 
 /// How long a process that closed its output may take to end before we stop waiting for its status.
 const STATUS_WAIT: Duration = Duration::from_millis(500);
-/// How long a TCP connection may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// No server has this many pages of tools: it is going in circles.
 const MOST_PAGES: usize = 1_000;
 
@@ -186,11 +179,11 @@ pub(super) async fn open(
             open_stdio(name, program, config.startup_timeout, era, redactor.clone()).await
         }
         TransportConfig::Http { url, headers } => {
-            let transport = http_transport(url, headers)?;
+            let transport = http::transport(url, headers)?;
             let link = Link { process: None, stderr: None };
             greet(transport, link, config.startup_timeout, era, redactor.clone())
                 .await
-                .map_err(|(reason, _)| format!("{} {reason}", shown(url)))
+                .map_err(|(reason, _)| format!("{} {reason}", http::shown(url)))
         }
     };
     opened.map_err(|reason| redactor.clean(&reason))
@@ -219,46 +212,6 @@ async fn open_stdio(
         }
         Err((reason, _)) => Err(reason),
     }
-}
-
-fn http_transport(
-    url: &url::Url,
-    headers: &std::collections::BTreeMap<String, String>,
-) -> Result<impl Transport<RoleClient, Error = StreamableHttpError<reqwest::Error>> + use<>, String> {
-    let client = reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .build()
-        .map_err(|error| format!("no HTTP client could be made: {error}"))?;
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-    // A new session has new tools, perhaps: the supervisor makes it, and lists them.
-    config.reinit_on_expired_session = false;
-    config.max_concurrent_requests = 256;
-    config.retry_config = Arc::new(StreamRetries);
-    config.custom_headers = headers
-        .iter()
-        .filter_map(|(name, value)| {
-            let mut value = HeaderValue::try_from(value).ok()?;
-            value.set_sensitive(true);
-            Some((HeaderName::try_from(name).ok()?, value))
-        })
-        .collect::<HashMap<_, _>>();
-    Ok(StreamableHttpClientTransport::with_client(client, config))
-}
-
-/// An interrupted stream is taken up again for some seconds; longer, and the server is gone.
-#[derive(Debug)]
-struct StreamRetries;
-
-impl rmcp::transport::common::client_side_sse::SseRetryPolicy for StreamRetries {
-    fn retry(&self, times: usize) -> Option<Duration> {
-        [100, 300, 1_000, 2_000, 4_000].get(times).copied().map(Duration::from_millis)
-    }
-}
-
-/// Without user, password and query, where secrets are.
-fn shown(url: &url::Url) -> String {
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
 async fn greet<T>(
@@ -337,7 +290,7 @@ fn greeting_reason(error: &ClientInitializeError) -> String {
 
 /// What is wrong, from an error of the transport.
 pub(super) fn transport_reason(error: &(dyn Error + Send + Sync + 'static)) -> String {
-    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+    match error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
             format!("can't be reached: {}", root_cause(error))
         }

@@ -15,6 +15,7 @@ mod connection;
 mod error;
 mod expand;
 mod fields;
+mod http;
 mod process;
 mod server;
 mod status;

@@ -54,18 +54,19 @@ const PASSED_VARIABLES: [&str; 22] = [
 const SHELL: &str = "/bin/sh";
 
 /// USR1 is what the kernel sends when the proxy is gone. TERM is for the server; the shell stays to report its status.
-/// Descriptor 3 carries the input, because a shell gives its background jobs an empty one.
+/// Descriptor 3 carries the input, because a shell gives its background jobs an empty one. What the shell itself has to
+/// say about how the server ended goes nowhere.
 const GUARD: &str = r#"
 trap 'kill -KILL 0' USR1
 trap : TERM INT HUP
 exec 3<&0
 "$@" <&3 3<&- &
 server=$!
-exec 3<&- </dev/null
+exec 3<&- </dev/null >/dev/null 2>&1
 while :; do
   wait $server
   status=$?
-  kill -0 $server 2>/dev/null || exit $status
+  kill -0 $server || exit $status
 done
 "#;
 

@@ -253,8 +253,12 @@ impl Server {
         let close_service = service.cancellation_token();
         let serving = service.waiting();
         tokio::pin!(serving);
+        let mut served = false;
         let end = tokio::select! {
-            _ = &mut serving => End::Died(connection.post_mortem().await),
+            _ = &mut serving => {
+                served = true;
+                End::Died(connection.post_mortem().await)
+            }
             () = connection.process_ended() => End::Died(connection.post_mortem().await),
             broken = connection.reported() => match broken {
                 Broken::Unreachable(reason) => End::Died(reason),
@@ -282,7 +286,9 @@ impl Server {
         }
         connection.ended.cancel();
         close_service.cancel();
-        let _ = tokio::time::timeout(CLOSE_LIMIT, serving).await;
+        if !served {
+            let _ = tokio::time::timeout(CLOSE_LIMIT, serving).await;
+        }
         connection.stop().await;
         end
     }
@@ -333,7 +339,7 @@ impl Server {
             };
             first = false;
             if let Err(error) = ended {
-                if let Some(broken) = breakage(&connection, &error) {
+                if let Some(broken) = breakage(&error) {
                     return connection.report(broken);
                 }
                 tracing::debug!(server = self.name, %error, "the subscription to its tools ended");
@@ -360,7 +366,7 @@ impl Server {
             idle = Duration::ZERO;
             let ping = connection.peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
             if let Ok(Err(error)) = tokio::time::timeout(PROBE_IDLE, ping).await
-                && let Some(broken) = breakage(connection, &error)
+                && let Some(broken) = breakage(&error)
             {
                 return broken;
             }

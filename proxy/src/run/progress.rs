@@ -83,7 +83,8 @@ impl Drop for Reporter {
 async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut steps: mpsc::UnboundedReceiver<Step>) {
     let started = Instant::now();
     let mut beat = interval_at(started + BEAT, BEAT);
-    let mut progress = 0.0;
+    // Below every number, because a tool's own may well begin at 0.
+    let mut progress = f64::NEG_INFINITY;
     let mut calls = 0_u32;
     // A tool that tells its own progress tells it in its own measure; ours would go backwards.
     let mut passes_on = false;
@@ -113,7 +114,7 @@ async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut steps: mpsc::U
         };
         let Some((total, message)) = said else { continue };
         if !passes_on {
-            progress += 1.0;
+            progress = progress.max(0.0) + 1.0;
         }
         let mut params = ProgressNotificationParam::new(token.clone(), progress);
         params.total = total;

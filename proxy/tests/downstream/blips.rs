@@ -72,7 +72,7 @@ async fn while_it_is_down_calls_fail_at_once_and_say_why_and_when() {
         ) && message.ends_with("; nothing was sent to it"),
         "{message}"
     );
-    assert_eq!(servers.list("moody").await.unwrap().len(), 8, "its last known tools stay");
+    assert_eq!(servers.list("moody").await.unwrap().len(), 9, "its last known tools stay");
     assert!(!journal(&path).contains(&"once".to_owned()));
     servers.close().await;
 }
@@ -125,7 +125,19 @@ async fn an_eager_server_is_started_by_itself() {
     entry["eager"] = json!(true);
     let servers = downstreams(json!({"moody": entry}));
     until("it is up", async || (status(&servers, "moody").state == ServerState::Up).then_some(())).await;
-    assert_eq!(servers.known_tools("moody").unwrap().len(), 8);
+    assert_eq!(servers.known_tools("moody").unwrap().len(), 9);
+    servers.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_of_what_it_does_not_know_is_greeted_the_old_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut entry = moody(&folder.path().join("journal"));
+    entry["env"] = json!({"MOODY_START": "old"});
+    let servers = downstreams(json!({"moody": entry}));
+    servers.list("moody").await.unwrap_err();
+    until("it is up", async || servers.list("moody").await.ok()).await;
+    assert_eq!(status(&servers, "moody").protocol.as_deref(), Some("2025-11-25"));
     servers.close().await;
 }
 

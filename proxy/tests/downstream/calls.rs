@@ -123,13 +123,13 @@ async fn a_changed_list_is_read_anew_with_all_its_pages() {
     let servers = downstreams(json!({"moody": moody(&folder.path().join("journal"))}));
     let mut changes = servers.changes();
     let before = servers.list("moody").await.unwrap();
-    assert_eq!(before.len(), 8, "three pages");
+    assert_eq!(before.len(), 9, "three pages");
     assert_eq!(changes.recv().await.unwrap(), "moody", "a start counts as a change");
     let names: Vec<_> = (0..20).map(|number| format!("new_{number}")).collect();
     call(&servers, "moody", "add_tools", json!({"names": names})).await.unwrap();
     assert_eq!(changes.recv().await.unwrap(), "moody");
     let after = servers.list("moody").await.unwrap();
-    assert_eq!(after.len(), 28);
+    assert_eq!(after.len(), 29);
     servers.close().await;
 }
 
@@ -144,7 +144,10 @@ async fn answers_pass_through_as_they_are() {
         json!({"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "t", "mimeType": "text/plain"}}]}),
     ] {
         let answer = call(&servers, "moody", "raw", json!({"result": result})).await.unwrap();
-        assert_eq!(serde_json::to_value(&answer).unwrap(), result);
+        let mut answer = serde_json::to_value(&answer).unwrap();
+        // What clients of the newer era must have and this server's doesn't.
+        let added = answer.as_object_mut().unwrap().remove("resultType");
+        assert_eq!((answer, added), (result, Some(json!("complete"))));
     }
     let error = call(&servers, "moody", "raw", json!({"result": {"content": [{"type": "hologram"}]}}))
         .await
@@ -166,5 +169,44 @@ async fn a_server_gets_no_more_of_our_environment_than_it_needs() {
     // Cargo gives it to us.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert_eq!(environment.get("CARGO_MANIFEST_DIR"), None);
+    servers.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_heard_in_the_newer_era_too() {
+    let program = crate::peers::folder().join("npm/programs/growing_server.py");
+    let python = crate::peers::folder().join("mcp2/bin/python");
+    let servers = downstreams(json!({"growing": {"command": python, "args": [program]}}));
+    let mut changes = servers.changes();
+    assert_eq!(servers.list("growing").await.unwrap().len(), 1);
+    assert_eq!(crate::peers::status(&servers, "growing").protocol.as_deref(), Some("2026-07-28"));
+    assert_eq!(changes.recv().await.unwrap(), "growing");
+    call(&servers, "growing", "grow", json!({"name": "leaf"})).await.unwrap();
+    assert_eq!(changes.recv().await.unwrap(), "growing");
+    let tools = servers.list("growing").await.unwrap();
+    assert!(tools.iter().any(|tool| tool.name == "leaf"), "{tools:?}");
+    servers.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_asks_us_gets_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = downstreams(json!({"moody": moody(&folder.path().join("journal"))}));
+    let elicitation = json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}});
+    let sampling = json!({"messages": [], "maxTokens": 1});
+    let requests = json!({"requests": [
+        {"method": "roots/list"},
+        {"method": "elicitation/create", "params": elicitation},
+        {"method": "sampling/createMessage", "params": sampling},
+        {"method": "ping"},
+        {"method": "nobody/knows"},
+    ]});
+    let answers = call(&servers, "moody", "ask", requests).await.unwrap();
+    let answers: serde_json::Value = serde_json::from_str(&text(&answers)).unwrap();
+    let method_not_found = json!({"code": -32601});
+    assert_eq!(
+        answers,
+        json!([{"roots": []}, {"action": "decline"}, method_not_found, {}, method_not_found])
+    );
     servers.close().await;
 }

@@ -3,6 +3,7 @@
 import { appendFileSync } from "node:fs";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import * as z from "zod";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const journal = process.argv[2];
@@ -22,11 +23,15 @@ if (process.env.MOODY_START === "crash") {
   console.error(`no good: token ${process.env.MOODY_TOKEN}`);
   process.exit(3);
 }
+if (process.env.MOODY_START === "old") {
+  process.stdin.on("data", (data) => data.includes("server/discover") && process.exit(1));
+}
 if (process.env.MOODY_STUBBORN === "yes") setInterval(() => {}, 1000);
 
 const object = { type: "object" };
-const tools = ["add_tools", "burst", "cancellable", "die", "complain", "environment", "once", "raw"].map((name) => ({
+const tools = ["add_tools", "ask", "burst", "cancellable", "die", "complain", "environment", "once", "raw"].map((name) => ({
   name,
+  description: "For tests",
   inputSchema: object,
 }));
 const server = new Server(
@@ -45,6 +50,17 @@ const answers = {
     tools.push(...names.map((name) => ({ name, inputSchema: object })));
     await server.sendToolListChanged();
     return say("added");
+  },
+  // What the client says to requests of ours.
+  async ask({ requests }, { sendRequest }) {
+    const answers = requests.map(async (request) => {
+      try {
+        return await sendRequest(request, z.object({}).passthrough());
+      } catch (error) {
+        return { code: error.code };
+      }
+    });
+    return say(JSON.stringify(await Promise.all(answers)));
   },
   // Progress as fast as it can, then at once the result.
   async burst({ steps }, { _meta, sendNotification }) {
