@@ -360,3 +360,11 @@ fn no_input_hurts_the_backend() {
     assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE record_type = 'capability'"), 0);
     assert_eq!(db.number("SELECT pg_backend_pid()::bigint"), backend);
 }
+
+#[test]
+fn a_compile_can_be_cancelled() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SET statement_timeout = '1ms'").unwrap();
+    let error = db.refusal("SELECT pml_compile(repeat('if (args.x) mcp.a.b(); ', 11000))");
+    assert_eq!(error.code().code(), "57014", "{error}");
+}
