@@ -90,8 +90,8 @@ DECLARE
   here_org text := @extschema@.pml_org();
   here_project text := @extschema@.pml_project();
   names text[] := @extschema@.pml_code_names($1);
-  lookup jsonb := '{}';
-  schemas jsonb := '{}';
+  lookup jsonb := jsonb '{}';
+  schemas jsonb := jsonb '{}';
 BEGIN
   IF names <> '{}' THEN
     lookup := @extschema@.pml_capabilities_named(here_org, here_project, names);
