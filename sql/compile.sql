@@ -83,6 +83,24 @@ $$;
 COMMENT ON FUNCTION @extschema@.pml_schemas_of(text, text, text[]) IS
   'What is known of these tools (of this scope) and capabilities (by FQDN): {name: {input, output}}';
 
+CREATE FUNCTION @extschema@.pml_source_parameters(source jsonb) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT t.input_schema || jsonb_build_object(
+           'properties', coalesce(t.input_schema -> 'properties', '{}') || coalesce(
+             (SELECT jsonb_object_agg(given.name, coalesce(t.input_schema -> 'properties' -> given.name, '{}')
+                                                  || jsonb_build_object('default', given.value))
+              FROM jsonb_each(defaults.args) AS given (name, value)), '{}'),
+           'required', coalesce(
+             (SELECT jsonb_agg(needed) FROM jsonb_array_elements_text(t.input_schema -> 'required') AS needed
+              WHERE NOT defaults.args ? needed), '[]'))
+  FROM pml.tool_schema t, LATERAL (SELECT coalesce(nullif($1 -> 'defaultArgs', 'null'), '{}') AS args) AS defaults
+  WHERE $1 ->> 'type' = 'tool' AND t.tool_id = $1 ->> 'toolId'
+    AND t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project()
+$$;
+COMMENT ON FUNCTION @extschema@.pml_source_parameters(jsonb) IS
+  'What a capability that stands for a tool takes: what the tool takes, with the default arguments; NULL for other sources';
+
 CREATE FUNCTION @extschema@.pml_compile(code text) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$

@@ -127,7 +127,8 @@ BEGIN
                          @extschema@.pml_compile(NEW.code_snippet));
     NEW := @extschema@.pml_record_compiled(NEW, compiled);
     NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
-    NEW.parameters_schema := coalesce(NEW.parameters_schema, compiled -> 'parameters');
+    NEW.parameters_schema := coalesce(NEW.parameters_schema, @extschema@.pml_source_parameters(NEW.source),
+                                      compiled -> 'parameters');
     NEW.output_explicit := NEW.output_schema IS NOT NULL;
     NEW.output_schema := coalesce(NEW.output_schema, nullif(compiled -> 'output', 'null'));
     IF NEW.tools_used = '{}' THEN
@@ -244,7 +245,8 @@ BEGIN
       NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
     END IF;
     IF NOT NEW.parameters_explicit AND (compiled IS NOT NULL OR NEW.parameters_schema IS NULL) THEN
-      NEW.parameters_schema := coalesce(compiled -> 'parameters', @extschema@.pml_infer_parameters(NEW.code_snippet));
+      NEW.parameters_schema := coalesce(@extschema@.pml_source_parameters(NEW.source), compiled -> 'parameters',
+                                        @extschema@.pml_infer_parameters(NEW.code_snippet));
     END IF;
     IF NEW.output_explicit = OLD.output_explicit AND NEW.output_schema IS DISTINCT FROM OLD.output_schema THEN
       NEW.output_explicit := NEW.output_schema IS NOT NULL;
