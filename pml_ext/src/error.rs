@@ -79,6 +79,7 @@ impl From<pml_core::Error> for Report {
 
 // pgrx reports only the SQLSTATEs that Postgres defines, so that ours go to ereport's own functions.
 unsafe extern "C-unwind" {
+    fn message_level_is_interesting(level: c_int) -> bool;
     fn errstart(level: c_int, domain: *const c_char) -> bool;
     fn errcode(sqlstate: c_int) -> c_int;
     fn errmsg_internal(format: *const c_char, ...) -> c_int;
@@ -99,9 +100,13 @@ impl Report {
         }
     }
 
-    /// A WARNING for whoever asked; in the server's log it would be noise that costs more than the call.
-    pub(crate) fn warn_client(self) {
-        self.emit(WARNING_CLIENT_ONLY);
+    /// A WARNING for whoever asked, made only if they listen; in the server's log it would be noise that costs more
+    /// than the call.
+    pub(crate) fn warn_client(report: impl FnOnce() -> Report) {
+        // SAFETY: compares the level with the session's settings.
+        if unsafe { message_level_is_interesting(WARNING_CLIENT_ONLY) } {
+            report().emit(WARNING_CLIENT_ONLY);
+        }
     }
 
     /// An ERROR leaves by longjmp past every Rust frame, so that by then nothing here may wait to be dropped: the texts

@@ -1,6 +1,6 @@
 //! The settings of the extension (`SET pml.…`).
 
-use std::ffi::CString;
+use std::ffi::{CString, IntoStringError};
 
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
@@ -78,5 +78,6 @@ pub(crate) fn actor() -> Option<String> {
 }
 
 fn text(setting: &'static GucSetting<Option<CString>>) -> String {
-    setting.get().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
+    let in_other_encoding = |error: IntoStringError| error.into_cstring().to_string_lossy().into_owned();
+    setting.get().map(|value| value.into_string().unwrap_or_else(in_other_encoding)).unwrap_or_default()
 }
