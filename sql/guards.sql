@@ -7,8 +7,10 @@ DECLARE
   holder text;
 BEGIN
   SELECT r.display_name INTO holder
-  FROM pml.capability_aliases a JOIN pml.capability_records r ON r.id = a.target_fqdn
-  WHERE a.org = $1 AND a.project = $2 AND a.alias = $3 AND a.target_fqdn IS DISTINCT FROM own_fqdn;
+  FROM pml.capability_records r
+  WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
+                WHERE a.org || '.' || a.project || ':' || a.alias = $1 || '.' || $2 || ':' || $3)
+    AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
@@ -17,7 +19,8 @@ BEGIN
                     @extschema@.pml_free_name($1, $2, $3), $3);
   END IF;
   PERFORM FROM pml.capability_records r
-  WHERE r.org = $1 AND r.project = $2 AND r.display_name = $3 AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
+  WHERE r.org || '.' || r.project || ':' || r.display_name = $1 || '.' || $2 || ':' || $3
+    AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),

@@ -33,7 +33,7 @@ BEGIN
   LOOP
     SELECT r.id, r.display_name INTO existing
     FROM pml.capability_records r
-    WHERE r.org = here_org AND r.project = here_project AND r.code_hash = compiled ->> 'hash'
+    WHERE r.org || '.' || r.project || ':' || r.code_hash = here_org || '.' || here_project || ':' || (compiled ->> 'hash')
       AND r.record_type = 'capability' AND r.deleted_at IS NULL
     ORDER BY r.display_name = pml_register.name DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
     LIMIT 1;
