@@ -7,7 +7,9 @@ CREATE TABLE pml.name_claims (
   fqdn text COLLATE "C" NOT NULL,
   kind text NOT NULL CHECK (kind IN ('name', 'alias', 'reserved')),
   reserved_until timestamptz,
+  tool_name text COLLATE "C",
   PRIMARY KEY (org, project, name),
+  FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED,
   CHECK ((kind = 'reserved') = (reserved_until IS NOT NULL))
 );
 CREATE INDEX name_claims_fqdn ON pml.name_claims (fqdn);
@@ -18,6 +20,13 @@ COMMENT ON COLUMN pml.name_claims.name IS 'The name';
 COMMENT ON COLUMN pml.name_claims.fqdn IS 'The record that holds it, or held it when it was deleted';
 COMMENT ON COLUMN pml.name_claims.kind IS 'name, alias or reserved';
 COMMENT ON COLUMN pml.name_claims.reserved_until IS 'When a reserved name becomes free again';
+
+COMMENT ON COLUMN pml.name_claims.tool_name IS 'What the capability is called on the wire under this name';
+
+CREATE TRIGGER name_claims_tool_name BEFORE INSERT OR UPDATE ON pml.name_claims
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_claim_keep_tool_name();
+CREATE TRIGGER name_claims_tool_name_gone AFTER DELETE ON pml.name_claims
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_claim_keep_tool_name();
 
 -- The claims are restored before the records that need them, and a record without its claim can't be committed.
 ALTER TABLE pml.capability_records

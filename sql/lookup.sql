@@ -32,7 +32,7 @@ COMMENT ON FUNCTION @extschema@.pml_code(text) IS
 CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT to_jsonb(r)
+  SELECT to_jsonb(r) - 'search'
       -- A source that the reader can't see stays unknown.
       || CASE WHEN EXISTS (SELECT FROM pml.capability_records source WHERE source.id = r.forked_from) THEN '{}'::jsonb
               ELSE '{"forked_from": null, "parent_id": null}' END

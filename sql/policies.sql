@@ -3,10 +3,13 @@
 GRANT ALL ON ALL TABLES IN SCHEMA pml TO pml_admin;
 GRANT ALL ON ALL SEQUENCES IN SCHEMA pml TO pml_admin;
 GRANT SELECT ON ALL TABLES IN SCHEMA pml TO PUBLIC;
-REVOKE SELECT ON pml.name_claims FROM PUBLIC;
+REVOKE SELECT ON pml.name_claims, pml.tokens FROM PUBLIC;
 GRANT INSERT, UPDATE ON pml.capability_records TO PUBLIC;
 GRANT DELETE ON pml.capability_aliases TO PUBLIC;
 GRANT INSERT, UPDATE, DELETE ON pml.tool_schema TO PUBLIC;
+GRANT INSERT ON pml.tool_usage, pml.execution_trace, pml.task_results TO PUBLIC;
+GRANT INSERT, UPDATE ON pml.workflow_state TO PUBLIC;
+GRANT USAGE ON SEQUENCE pml.tool_usage_id_seq TO PUBLIC;
 
 DO $$
 DECLARE
@@ -47,19 +50,35 @@ CREATE POLICY readers ON pml.tool_schema FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'project', ''));
 CREATE POLICY writers ON pml.tool_schema
   USING (@extschema@.pml_may_act(org, project)) WITH CHECK (@extschema@.pml_may_act(org, project));
+CREATE POLICY readers ON pml.tool_names FOR SELECT
+  USING (CASE kind WHEN 'tool' THEN @extschema@.pml_visible(org, project, 'project', '')
+                   ELSE EXISTS (SELECT FROM pml.capability_records r WHERE r.id = fqdn) END);
 CREATE POLICY readers ON pml.provides_edges FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'project', ''));
 CREATE POLICY readers ON pml.tool_usage FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'private', actor));
+-- What one did oneself, and of capabilities that one sees.
+CREATE POLICY makers ON pml.tool_usage FOR INSERT
+  WITH CHECK (@extschema@.pml_may_act(org, project) AND actor = @extschema@.pml_actor()
+              AND (capability_fqdn IS NULL OR EXISTS (SELECT FROM pml.capability_records r WHERE r.id = capability_fqdn)));
 CREATE POLICY readers ON pml.execution_trace FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'private', user_id));
+CREATE POLICY makers ON pml.execution_trace FOR INSERT
+  WITH CHECK (@extschema@.pml_may_act(org, project) AND user_id = @extschema@.pml_actor()
+              AND (capability_id IS NULL OR EXISTS (SELECT FROM pml.capability_records r WHERE r.id = capability_id)));
 CREATE POLICY readers ON pml.workflow_state FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'private', actor));
+CREATE POLICY makers ON pml.workflow_state FOR INSERT
+  WITH CHECK (@extschema@.pml_may_act(org, project) AND actor = @extschema@.pml_actor());
+CREATE POLICY changers ON pml.workflow_state FOR UPDATE
+  USING (@extschema@.pml_may_act(org, project) AND actor = @extschema@.pml_actor());
 CREATE POLICY readers ON pml.task_results FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'private', actor));
+CREATE POLICY makers ON pml.task_results FOR INSERT
+  WITH CHECK (@extschema@.pml_may_act(org, project) AND actor = @extschema@.pml_actor());
 
 -- Statistics of these columns would let EXPLAIN's estimates tell whether a name, a person or a piece of code is there.
 -- Those of org and project stay: without them the planner can't tell a good index from a bad one.
 ALTER TABLE pml.capability_records
   ALTER display_name SET STATISTICS 0, ALTER created_by SET STATISTICS 0, ALTER id SET STATISTICS 0,
-  ALTER code_hash SET STATISTICS 0;
+  ALTER code_hash SET STATISTICS 0, ALTER search SET STATISTICS 0;

@@ -47,6 +47,7 @@ CREATE TABLE pml.capability_records (
   parameters_explicit boolean NOT NULL DEFAULT false,
   output_schema jsonb,
   output_explicit boolean NOT NULL DEFAULT false,
+  search tsvector NOT NULL DEFAULT '',
   UNIQUE (org, project, namespace, action, hash),
   CHECK (id = org || '.' || project || '.' || namespace || '.' || action || '.' || hash),
   CHECK ((record_type = 'capability') = (code_snippet IS NOT NULL)),
@@ -122,3 +123,4 @@ COMMENT ON COLUMN pml.capability_records.capabilities_used IS 'The capabilities 
 COMMENT ON COLUMN pml.capability_records.parameters_explicit IS 'Whether parameters_schema was given, not inferred from the code';
 COMMENT ON COLUMN pml.capability_records.output_schema IS 'JSON Schema of its result, if known';
 COMMENT ON COLUMN pml.capability_records.output_explicit IS 'Whether output_schema was given, not inferred from the code';
+COMMENT ON COLUMN pml.capability_records.search IS 'The words by which it is found';

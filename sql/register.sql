@@ -1,5 +1,39 @@
 -- A new capability, or the one that has this code already.
 
+CREATE FUNCTION @extschema@.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  place text := @extschema@.pml_org() || '.' || @extschema@.pml_project() || ':' || $1;
+BEGIN
+  RETURN QUERY
+    SELECT r.id, r.display_name
+    FROM pml.capability_records r
+    WHERE r.org || '.' || r.project || ':' || r.code_hash = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
+    ORDER BY r.display_name = $2 DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
+    LIMIT 1;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_same_code(text, text) IS
+  'The capability of the current scope that has this code, preferably under this name';
+
+CREATE FUNCTION @extschema@.pml_check_same_code(existing_name text, name text) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF existing_name <> name AND NOT @extschema@.pml_is_unnamed(existing_name) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('This code is already capability "%s" in scope %s.%s',
+                       existing_name, @extschema@.pml_org(), @extschema@.pml_project()),
+      HINT = format('Call it by that name, rename it with pml_rename, or copy it: SELECT pml_fork(''%s'', ''%s'').',
+                    existing_name, name);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_check_same_code(text, text) IS
+  'An error if code that has one name is to get another';
+
 CREATE FUNCTION @extschema@.pml_register(
     code text DEFAULT NULL, name text DEFAULT NULL, description text DEFAULT NULL, parameters_schema jsonb DEFAULT NULL,
     tags text[] DEFAULT NULL, visibility text DEFAULT NULL, routing text DEFAULT NULL, version_tag text DEFAULT NULL,
@@ -31,12 +65,7 @@ BEGIN
   END IF;
   compiled := @extschema@.pml_compile(new_code);
   LOOP
-    SELECT r.id, r.display_name INTO existing
-    FROM pml.capability_records r
-    WHERE r.org || '.' || r.project || ':' || r.code_hash = here_org || '.' || here_project || ':' || (compiled ->> 'hash')
-      AND r.record_type = 'capability' AND r.deleted_at IS NULL
-    ORDER BY r.display_name = pml_register.name DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
-    LIMIT 1;
+    SELECT same.* INTO existing FROM @extschema@.pml_same_code(compiled ->> 'hash', pml_register.name) AS same;
     EXIT WHEN FOUND;
 
     INSERT INTO pml.capability_records AS r
@@ -56,14 +85,7 @@ BEGIN
     -- Another session has just registered this code, or taken this FQDN: look again.
   END LOOP;
 
-  IF pml_register.name IS NOT NULL AND existing.display_name <> pml_register.name
-     AND NOT @extschema@.pml_is_unnamed(existing.display_name) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('This code is already capability "%s" in scope %s.%s',
-                       existing.display_name, here_org, here_project),
-      HINT = format('Call it by that name, rename it with pml_rename, or copy it: SELECT pml_fork(''%s'', ''%s'').',
-                    existing.display_name, pml_register.name);
-  END IF;
+  PERFORM @extschema@.pml_check_same_code(existing.display_name, pml_register.name);
   UPDATE pml.capability_records r
   SET usage_count = r.usage_count + 1,
       success_count = r.success_count + 1,

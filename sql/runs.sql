@@ -8,11 +8,15 @@ CREATE TABLE pml.workflow_state (
   intent text,
   dag jsonb,
   learning_context jsonb,
+  mode text CHECK (mode IN ('direct', 'call_by_name')),
+  args jsonb,
+  answer jsonb,
+  finished_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour'
 );
 CREATE INDEX workflow_state_expires ON pml.workflow_state (expires_at);
-COMMENT ON TABLE pml.workflow_state IS 'Runs between their begin and their finish';
+COMMENT ON TABLE pml.workflow_state IS 'Runs under way, and those finished a while ago';
 COMMENT ON COLUMN pml.workflow_state.workflow_id IS 'The run';
 COMMENT ON COLUMN pml.workflow_state.org IS 'Organisation';
 COMMENT ON COLUMN pml.workflow_state.project IS 'Project';
@@ -20,6 +24,10 @@ COMMENT ON COLUMN pml.workflow_state.actor IS 'For whom it runs';
 COMMENT ON COLUMN pml.workflow_state.intent IS 'What it is for, in words';
 COMMENT ON COLUMN pml.workflow_state.dag IS 'The plan';
 COMMENT ON COLUMN pml.workflow_state.learning_context IS 'Code, intent, structure and tools, for the capability it may become';
+COMMENT ON COLUMN pml.workflow_state.mode IS 'direct: new code; call_by_name: a capability';
+COMMENT ON COLUMN pml.workflow_state.args IS 'The arguments it was given, with defaults';
+COMMENT ON COLUMN pml.workflow_state.answer IS 'What pml_finish answered, and answers again';
+COMMENT ON COLUMN pml.workflow_state.finished_at IS 'When it was finished';
 COMMENT ON COLUMN pml.workflow_state.created_at IS 'When it began';
 COMMENT ON COLUMN pml.workflow_state.expires_at IS 'When it is forgotten';
 

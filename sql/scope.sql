@@ -45,6 +45,11 @@ CREATE FUNCTION @extschema@.pml_visible(org text, project text, visibility text,
 COMMENT ON FUNCTION @extschema@.pml_visible(text, text, text, text) IS
   'Whether the current user sees a record of this scope, visibility and creator: the rule behind every policy';
 
+CREATE FUNCTION @extschema@.pml_act_as(org text, project text, actor text, request_id text) RETURNS boolean
+  LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pml_act_as_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_act_as(text, text, text, text) IS
+  'Sets, until the transaction ends, for whom and where a proxy acts, and application_name to pml/<request>';
+
 CREATE FUNCTION @extschema@.pml_grant(role_name name, org text, project text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$

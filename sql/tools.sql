@@ -10,7 +10,10 @@ CREATE TABLE pml.tool_schema (
   input_schema jsonb NOT NULL DEFAULT '{"type": "object"}',
   output_schema jsonb,
   cached_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (org, project, tool_id)
+  tool_name text COLLATE "C" NOT NULL,
+  search tsvector NOT NULL DEFAULT '',
+  PRIMARY KEY (org, project, tool_id),
+  FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED
 );
 COMMENT ON TABLE pml.tool_schema IS 'The tools of the MCP servers of a scope';
 COMMENT ON COLUMN pml.tool_schema.org IS 'Organisation';
@@ -22,6 +25,13 @@ COMMENT ON COLUMN pml.tool_schema.description IS 'What it does, as the server sa
 COMMENT ON COLUMN pml.tool_schema.input_schema IS 'JSON Schema of its arguments';
 COMMENT ON COLUMN pml.tool_schema.output_schema IS 'JSON Schema of its result, if the server gives one';
 COMMENT ON COLUMN pml.tool_schema.cached_at IS 'When the server last said so';
+COMMENT ON COLUMN pml.tool_schema.tool_name IS 'What it is called on the wire';
+COMMENT ON COLUMN pml.tool_schema.search IS 'The words by which it is found';
+
+CREATE TRIGGER tool_schema_tool_name BEFORE INSERT OR UPDATE ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tool_keep_tool_name();
+CREATE TRIGGER tool_schema_tool_name_gone AFTER DELETE OR UPDATE OF org, project, tool_id ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tool_keep_tool_name();
 
 CREATE SEQUENCE pml.tool_usage_id_seq;
 CREATE TABLE pml.tool_usage (

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod canonical;
 pub mod compile;
 pub mod diff;
@@ -12,6 +13,7 @@ pub mod name;
 pub mod namespace;
 pub mod nearest;
 pub mod spec;
+pub mod tool_name;
 pub mod version;
 
 pub use error::{Error, Result};

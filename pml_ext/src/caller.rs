@@ -64,6 +64,11 @@ impl Caller {
         matches!(self.kind, Kind::Admin)
     }
 
+    /// Whether this one may say for whom it acts.
+    pub(crate) fn may_speak_for_others(&self) -> bool {
+        matches!(self.kind, Kind::Admin | Kind::Proxy { .. })
+    }
+
     pub(crate) fn actor(&self) -> String {
         match &self.kind {
             Kind::Admin => set_actor(),

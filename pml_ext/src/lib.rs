@@ -1,5 +1,6 @@
 //! The Postgres extension `pml`: thin SQL functions over `pml_core`, and `pml_resolve`, the one hot path.
 
+mod arguments;
 mod caller;
 mod code;
 mod compile;

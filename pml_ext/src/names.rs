@@ -1,7 +1,9 @@
 //! `sql/names.sql`: names and FQDNs.
 
 use pgrx::pg_extern;
-use pml_core::{Error, canonical, fqdn::Fqdn, fqdn::SHORTEST_HASH, glob, name, namespace, nearest};
+use pml_core::{
+    Error, canonical, fqdn::Fqdn, fqdn::SHORTEST_HASH, glob, name, namespace, nearest, tool_name,
+};
 
 use crate::error::{Report, Result};
 
@@ -70,4 +72,9 @@ fn pml_glob_to_like(glob: &str) -> String {
 #[pg_extern(sql = false)]
 fn pml_nearest(wanted: &str, candidates: Vec<Option<String>>) -> Option<String> {
     nearest::nearest(wanted, candidates.iter().flatten().map(String::as_str)).map(str::to_owned)
+}
+
+#[pg_extern(sql = false)]
+fn pml_tool_name(name: &str, birth_namespace: &str, identity: &str, attempt: i32) -> String {
+    tool_name::tool_name(name, birth_namespace, identity, usize::try_from(attempt).unwrap_or(0))
 }

@@ -96,6 +96,23 @@ pub(crate) fn by_alias(caller: &Caller, place: &Place<'_>) -> Option<Found> {
     by_fqdn(caller, &target)
 }
 
+/// Whether another than this record holds the name: as its name or alias, or reserved after its deletion.
+pub(crate) fn is_taken(org: &str, project: &str, name: &str, own_fqdn: Option<&str>) -> bool {
+    const FQDN: usize = 4;
+    const RESERVED_UNTIL: usize = 6;
+    let keys = [Key::is(org), Key::is(project), Key::is(name)];
+    let taken = scan::rows(c"name_claims", c"name_claims_pkey", &keys, Direction::Forward, |row| {
+        // SAFETY: the column is of type timestamptz, a 64-bit integer; the clock of the transaction is set.
+        let is_over = unsafe {
+            row.column(RESERVED_UNTIL)
+                .and_then(|time| i64::from_datum(time, false))
+                .is_some_and(|time| time <= pg_sys::GetCurrentTransactionStartTimestamp())
+        };
+        ControlFlow::Break(!is_over && own_fqdn != Some(row.text(FQDN).as_str()))
+    });
+    taken.unwrap_or(false)
+}
+
 fn find(caller: &Caller, index: &'static CStr, key: &str, is_meant: impl Fn(&Row) -> bool) -> Option<Found> {
     scan::first_hashed(c"capability_records", index, key, |row| {
         let is_live = row.column(record::DELETED_AT).is_none();

@@ -55,6 +55,14 @@ fn pml_locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Vec<Option<String
     Report::or_raise(locate())
 }
 
+/// In one's own scope it may be said that a name is taken, even by what one can't see; not by what.
+#[pg_extern(sql = false)]
+fn pml_is_taken(name: Option<&str>, own_fqdn: Option<&str>) -> bool {
+    let (org, project) = (settings::org(), settings::project());
+    Report::or_raise(Caller::current().check_may_act(&org, &project));
+    name.is_some_and(|name| records::is_taken(&org, &project, name, own_fqdn))
+}
+
 fn locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Result<Located<'_>> {
     let spec = Spec::parse(spec)?;
     let caller = Caller::current();

@@ -1,8 +1,13 @@
 //! `sql/scope.sql`: in which scope the session acts, and what it sees from there.
 
 use pgrx::{PgMemoryContexts, pg_extern, pg_sys};
+use pml_core::name;
 
-use crate::{caller::Caller, error::Report, settings};
+use crate::{
+    caller::Caller,
+    error::{Kind, Report, Result},
+    settings,
+};
 
 #[pg_extern(sql = false)]
 fn pml_org() -> String {
@@ -44,6 +49,56 @@ fn pml_visible(
 ) -> bool {
     caller_of_this_query(fcinfo).sees(org, project, visibility, created_by)
 }
+
+/// Whom a proxy serves, for the rest of the transaction.
+#[pg_extern(sql = false)]
+fn pml_act_as(
+    org: Option<&str>,
+    project: Option<&str>,
+    actor: Option<&str>,
+    request_id: Option<&str>,
+) -> bool {
+    let (org, project, actor) = Report::or_raise(check_served(org, project, actor));
+    settings::set_for_transaction(c"pml.org", org);
+    settings::set_for_transaction(c"pml.project", project);
+    settings::set_for_transaction(c"pml.actor", actor);
+    // Postgres shortens it and replaces what can't be printed.
+    settings::set_for_transaction(c"application_name", &format!("pml/{}", request_id.unwrap_or_default()));
+    true
+}
+
+fn check_served<'a>(
+    org: Option<&'a str>,
+    project: Option<&'a str>,
+    actor: Option<&'a str>,
+) -> Result<(&'a str, &'a str, &'a str)> {
+    if !Caller::current().may_speak_for_others() {
+        return Err(Report {
+            kind: Kind::NotPermitted,
+            message: "Only a proxy may act for somebody else".to_owned(),
+            detail: None,
+            hint: Some("Log in as a member of pml_proxy; anyone else acts as the role itself.".to_owned()),
+        });
+    }
+    let (org, project) = (org.unwrap_or_default(), project.unwrap_or_default());
+    name::check_part("org", org)?;
+    name::check_part("project", project)?;
+    // Without an actor the setting would fall back to the proxy itself.
+    let actor = actor.unwrap_or_default();
+    if actor.is_empty() || actor.len() > LONGEST_ACTOR || actor.chars().any(char::is_control) {
+        return Err(Report {
+            kind: Kind::InvalidArgument,
+            message: "Invalid actor".to_owned(),
+            detail: None,
+            hint: Some(format!(
+                "Say for whom the proxy acts, in 1 to {LONGEST_ACTOR} bytes without control characters."
+            )),
+        });
+    }
+    Ok((org, project, actor))
+}
+
+const LONGEST_ACTOR: usize = 256;
 
 /// A policy runs for every row; who is asking is found out once for each query.
 fn caller_of_this_query<'a>(fcinfo: pg_sys::FunctionCallInfo) -> &'a Caller {

@@ -1,13 +1,15 @@
 //! The settings of the extension (`SET pml.…`).
 
-use std::ffi::{CString, IntoStringError};
+use std::ffi::{CStr, CString, IntoStringError};
 
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 static ORG: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"local"));
 static PROJECT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static ACTOR: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static NAME_RESERVATION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
+static WORKFLOW_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
+static RESULT_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
 static FORCE_DELETE: GucSetting<bool> = GucSetting::<bool>::new(false);
 static RESTORE_VERSION: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -46,6 +48,26 @@ pub(crate) fn define() {
         GucContext::Suset,
         GucFlags::UNIT_S,
     );
+    GucRegistry::define_int_guc(
+        c"pml.workflow_ttl",
+        c"How long the state of a run is kept.",
+        c"Until then its end can be reported, and what was answered be asked for again.",
+        &WORKFLOW_TTL,
+        1,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"pml.result_ttl",
+        c"How long the whole results of tasks are kept.",
+        c"Until then pml_task_result gives them.",
+        &RESULT_TTL,
+        0,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_S,
+    );
     GucRegistry::define_bool_guc(
         c"pml.force_delete",
         c"Delete capabilities even if others depend on them.",
@@ -75,6 +97,24 @@ pub(crate) fn project() -> String {
 /// The actor, if one is set.
 pub(crate) fn actor() -> Option<String> {
     Some(text(&ACTOR)).filter(|actor| !actor.is_empty())
+}
+
+/// SET LOCAL, with the rights of whoever is asking.
+pub(crate) fn set_for_transaction(name: &CStr, value: &str) {
+    let value = CString::new(value.replace('\0', "")).unwrap_or_default();
+    // SAFETY: both are C strings, which Postgres copies.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_LOCAL,
+            true,
+            0,
+            false,
+        );
+    }
 }
 
 fn text(setting: &'static GucSetting<Option<CString>>) -> String {

@@ -17,7 +17,9 @@ SELECT pml_register(source => '{\"type\": \"tool\", \"toolId\": \"fs:read\"}', n
 SELECT pml_register_tool('fs', 'read', NULL, '{\"type\": \"object\"}', '{\"type\": \"object\", \"properties\": {\"json\": {}}}');
 SELECT pml_register_tool('json', 'parse', NULL, '{\"type\": \"object\", \"properties\": {\"json\": {}}}');
 SELECT pml_register_server('tavily', 'cloud', 'https://example.com', 'v1.0.0');
+SELECT pml_register('return \"clash\"', 'ns:cap:5'); SELECT pml_register_tools('ns', '[{\"name\": \"cap_5\"}, {\"name\": \"cap_6\"}]');
 SELECT pml_register_tool('tavily', 'search', 'searches', '{\"type\": \"object\"}');
+SELECT pml_token_add(repeat('ab', 32), 'acme', 'webapp', 'alice', 'laptop');
 SELECT pml_grant('pg_monitor', 'acme', 'webapp');
 SET pml.org = 'pml'; SET pml.project = 'std';
 SELECT pml_register_server('sqlite', 'cloud', version_tag => 'v2.0.0'); SELECT pml_rename('mcp:shell', 'mcp:sh');

@@ -1,24 +1,36 @@
 //! Everything that the SQL surface promises, one file for each behaviour.
 
+mod act_as;
+mod arguments;
+mod begin;
+mod cap_tools;
 mod compile;
 mod concurrency;
 mod delete;
+mod discover;
 mod documentation;
 mod dump;
 mod errors;
+mod expire;
+mod finish;
 mod fork;
 mod identity;
 mod list;
 mod lookup;
 mod notify;
 mod random_walk;
+mod register_tools;
 mod rename;
 mod replication;
 mod resolve;
 mod routing;
 mod schema;
 mod servers;
+mod stats;
+mod task_result;
 mod tenancy;
+mod tokens;
+mod tool_names;
 mod tool_schema;
 mod upgrade;
 mod versions;

@@ -216,12 +216,15 @@ fn nothing_is_seen_that_should_not_be() {
             ("capability_versions", "capability_fqdn"),
             ("capability_aliases", "target_fqdn"),
             ("capability_rename_history", "capability_id"),
+            ("tool_names", "fqdn"),
         ] {
-            let query =
-                format!("SELECT {column} FROM pml.{table} WHERE {column} NOT LIKE 'pml.std.%' ORDER BY 1");
+            let query = format!(
+                "SELECT DISTINCT {column} FROM pml.{table} WHERE {column} NOT LIKE 'pml.std.%' ORDER BY 1"
+            );
             assert_eq!(db.texts(&query), expected, "{who} {table}");
-            let count =
-                db.number(&format!("SELECT count(*) FROM pml.{table} WHERE {column} NOT LIKE 'pml.std.%'"));
+            let count = db.number(&format!(
+                "SELECT count(DISTINCT {column}) FROM pml.{table} WHERE {column} NOT LIKE 'pml.std.%'"
+            ));
             assert_eq!(usize::try_from(count).unwrap(), expected.len(), "{who} {table}");
             let mut copied = String::new();
             std::io::Read::read_to_string(
@@ -247,6 +250,21 @@ fn nothing_is_seen_that_should_not_be() {
                     .collect();
                 for fqdn in &listed {
                     assert!(visible.iter().any(|secret| secret.fqdn == *fqdn), "{who} lists {fqdn}");
+                }
+            }
+            let here = (reader.scope.0.to_owned(), reader.scope.1.to_owned());
+            let mut callable: Vec<&str> = visible
+                .iter()
+                .filter(|secret| secret.scope == here)
+                .map(|secret| secret.fqdn.as_str())
+                .collect();
+            callable.sort_unstable();
+            assert_eq!(db.texts("SELECT fqdn FROM pml_tools() ORDER BY 1"), callable, "{who} tools");
+            for secret in secrets.iter().filter(|secret| secret.scope == here) {
+                for name in [&secret.name, &secret.alias] {
+                    let tool =
+                        db.query("SELECT FROM pml_tool(pml_tool_name($1, 'util', '', 0))", &[name]).unwrap();
+                    assert_eq!(!tool.is_empty(), should_see(&database, reader, secret), "{who} {name}");
                 }
             }
         } else {
@@ -304,6 +322,9 @@ fn nothing_is_changed_that_should_not_be() {
             "DELETE FROM pml.capability_records",
             "SELECT pml_grant(current_user, 'other', 'webapp')",
             "SELECT pml_claim_name('a', 'b', 'c', 'd', 'name')",
+            "SELECT pml_take_tool_name('a', 'b', 'tool', 'd', NULL)",
+            "INSERT INTO pml.tool_names (org, project, tool_name, kind, name) VALUES ('acme', 'webapp', 'x', 'tool', 'x')",
+            "DELETE FROM pml.tool_names",
         ] {
             assert_eq!(db.refusal(statement).code().code(), "42501", "{:?} {statement}", reader.role);
         }

@@ -2,6 +2,8 @@
 
 mod cluster;
 mod database;
+mod run;
 
 pub use cluster::{Cluster, as_postgres, extension_folder, program};
 pub use database::{Ask, Database, Notices, failure};
+pub use run::Run;

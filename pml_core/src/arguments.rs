@@ -1,0 +1,348 @@
+//! Arguments of a call: the schema's defaults filled in, and then held against the schema.
+//!
+//! Messages name arguments and what was expected of them, never the values that were given.
+
+use std::{cell::RefCell, rc::Rc};
+
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use serde_json::{Map, Value};
+
+/// What is wrong with a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentsError {
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: String,
+}
+
+/// How many problems one error tells of.
+const TOLD: usize = 8;
+/// How many parts of a schema are looked at for defaults: parts that refer to each other could go on for ever.
+const PARTS: usize = 10_000;
+const DEPTH: usize = 64;
+
+/// The arguments with the defaults of the schema, if they fit it.
+pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
+    let mut arguments: Value =
+        serde_json::from_str(arguments).map_err(|error| unreadable("The arguments", &error))?;
+    if !arguments.is_object() {
+        return Err(ArgumentsError {
+            message: "Invalid arguments: they must be an object".to_owned(),
+            detail: None,
+            hint: "Give {\"name\": value, …}; {} for none.".to_owned(),
+        });
+    }
+    let known = KnownSchema::of(schema)?;
+    Defaults { root: &known.schema, parts: 0 }.fill(&known.schema, &mut arguments, 0);
+    let problems: Vec<String> =
+        known.validator.iter_errors(&arguments).take(TOLD).map(|error| tell(&error)).collect();
+    match problems.split_first() {
+        None => Ok(arguments.to_string()),
+        Some((first, others)) => Err(ArgumentsError {
+            message: format!("Invalid arguments: {first}"),
+            detail: (!others.is_empty()).then(|| format!("Also: {}.", others.join("; "))),
+            hint: expected(&known.schema),
+        }),
+    }
+}
+
+struct KnownSchema {
+    schema: Value,
+    validator: Validator,
+}
+
+/// Compiling a schema takes tens of microseconds, more than everything else here; a session calls the same few again and
+/// again.
+const REMEMBERED: usize = 64;
+
+thread_local! {
+    static KNOWN: RefCell<Vec<(String, Rc<KnownSchema>)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl KnownSchema {
+    fn of(schema: &str) -> Result<Rc<KnownSchema>, ArgumentsError> {
+        let remembered = KNOWN.with_borrow(|known| {
+            known.iter().find(|(text, _)| text == schema).map(|(_, found)| Rc::clone(found))
+        });
+        if let Some(found) = remembered {
+            return Ok(found);
+        }
+        let compiled = Rc::new(KnownSchema::compile(schema)?);
+        KNOWN.with_borrow_mut(|known| {
+            if known.len() >= REMEMBERED {
+                known.remove(0);
+            }
+            known.push((schema.to_owned(), Rc::clone(&compiled)));
+        });
+        Ok(compiled)
+    }
+
+    fn compile(text: &str) -> Result<KnownSchema, ArgumentsError> {
+        let schema: Value = serde_json::from_str(text).map_err(|error| unreadable("The schema", &error))?;
+        let validator = jsonschema::options().build(&schema).map_err(|error| ArgumentsError {
+            message: format!("Invalid parameter schema: {}", tell(&error)),
+            detail: None,
+            hint: "The capability's parameters_schema is not a JSON Schema that can be used; give it another one."
+                .to_owned(),
+        })?;
+        Ok(KnownSchema { schema, validator })
+    }
+}
+
+/// Text from jsonb is always JSON; what can't be read is too deep, or has a number out of range.
+fn unreadable(what: &str, error: &serde_json::Error) -> ArgumentsError {
+    ArgumentsError {
+        message: format!("{what} can't be read: {error}"),
+        detail: None,
+        hint: "JSON may be nested at most 127 levels, with numbers that fit a double.".to_owned(),
+    }
+}
+
+struct Defaults<'a> {
+    root: &'a Value,
+    parts: usize,
+}
+
+impl Defaults<'_> {
+    /// Adds what is missing, in nested objects too.
+    fn fill(&mut self, schema: &Value, value: &mut Value, depth: usize) {
+        let (Some(schema), Some(object)) = (schema.as_object(), value.as_object_mut()) else { return };
+        self.parts += 1;
+        if self.parts > PARTS || depth > DEPTH {
+            return;
+        }
+        if let Some(Value::Object(defaults)) = schema.get("default") {
+            for (name, default) in defaults {
+                add(object, name, default);
+            }
+        }
+        if let Some(Value::Object(properties)) = schema.get("properties") {
+            for (name, property) in properties {
+                if let Some(default) = property.get("default") {
+                    add(object, name, default);
+                }
+                if let Some(nested) = object.get_mut(name) {
+                    self.fill(property, nested, depth + 1);
+                }
+            }
+        }
+        let referenced = schema
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|reference| reference.strip_prefix('#'))
+            .and_then(|pointer| self.root.pointer(pointer));
+        let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        for part in parts.chain(referenced) {
+            self.fill(part, value, depth + 1);
+        }
+    }
+}
+
+fn add(object: &mut Map<String, Value>, name: &str, default: &Value) {
+    if !object.contains_key(name) {
+        object.insert(name.to_owned(), default.clone());
+    }
+}
+
+fn tell(error: &ValidationError<'_>) -> String {
+    let place = place(error.instance_path().as_str());
+    let child = |name: &str| if place.is_empty() { short(name) } else { format!("{place}.{}", short(name)) };
+    let names =
+        |names: &[String]| names.iter().map(|name| format!("\"{}\"", child(name))).collect::<Vec<_>>();
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            format!("\"{}\" is missing", child(property.as_str().unwrap_or_default()))
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            format!("{} is not an argument", names(unexpected).join(", "))
+        }
+        ValidationErrorKind::PropertyNames { .. } => {
+            format!("{} has a key that is not allowed", quoted(&place))
+        }
+        _ => {
+            let what = error.masked_with(quoted(&place)).to_string();
+            short(&what)
+        }
+    }
+}
+
+fn quoted(place: &str) -> String {
+    if place.is_empty() { "the whole".to_owned() } else { format!("\"{place}\"") }
+}
+
+/// A JSON pointer as people write it: `a.b[0]`.
+fn place(pointer: &str) -> String {
+    let mut place = String::new();
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        if step.parse::<usize>().is_ok() && !place.is_empty() {
+            place.push_str(&format!("[{step}]"));
+        } else {
+            if !place.is_empty() {
+                place.push('.');
+            }
+            place.push_str(&step);
+        }
+    }
+    short(&place)
+}
+
+/// Printable, and never a megabyte of it.
+fn short(text: &str) -> String {
+    const SHOWN: usize = 200;
+    let mut short: String = text.chars().take(SHOWN).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// What the schema asks for.
+fn expected(schema: &Value) -> String {
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let optional: Vec<&str> = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(String::as_str)
+        .filter(|name| !required.contains(name))
+        .collect();
+    let list = |names: &[&str]| short(&names.join(", "));
+    match (required.is_empty(), optional.is_empty()) {
+        (true, true) => "See the tool's schema for what it takes.".to_owned(),
+        (true, false) => format!("Optional: {}.", list(&optional)),
+        (false, true) => format!("Required: {}.", list(&required)),
+        (false, false) => format!("Required: {}. Optional: {}.", list(&required), list(&optional)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn checked(schema: &Value, arguments: &Value) -> Result<Value, ArgumentsError> {
+        check(&schema.to_string(), &arguments.to_string()).map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn defaults_fill_what_is_missing_at_every_level() {
+        let schema = json!({
+            "type": "object",
+            "default": {"mode": "r"},
+            "properties": {
+                "path": {"type": "string"},
+                "encoding": {"type": "string", "default": "utf-8"},
+                "options": {"type": "object", "properties": {"depth": {"default": 3}}},
+                "limits": {"$ref": "#/$defs/limits"},
+            },
+            "$defs": {"limits": {"type": "object", "properties": {"max": {"default": 9}}}},
+            "allOf": [{"properties": {"late": {"default": null}}}],
+        });
+        assert_eq!(
+            checked(&schema, &json!({"path": "x", "options": {}, "limits": {"max": 1}})).unwrap(),
+            json!({"path": "x", "encoding": "utf-8", "mode": "r", "options": {"depth": 3}, "limits": {"max": 1}, "late": null})
+        );
+        assert_eq!(
+            checked(&schema, &json!({"encoding": "x", "late": 1, "mode": "w"})).unwrap()["encoding"],
+            "x"
+        );
+    }
+
+    #[test]
+    fn references_in_a_circle_end() {
+        let properties = json!({"a": {"default": 1}});
+        for schema in [
+            json!({"$ref": "#", "properties": properties}),
+            json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}], "properties": properties}),
+            json!({"$ref": "#/$defs/b", "$defs": {"b": {"$ref": "#/$defs/c"}, "c": {"$ref": "#/$defs/b"}}, "properties": properties}),
+            json!({"$dynamicRef": "#x", "$dynamicAnchor": "x", "properties": properties}),
+        ] {
+            assert_eq!(checked(&schema, &json!({})).unwrap(), json!({"a": 1}), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_problem_says_which_argument_and_what_was_expected() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "pattern": "^/"},
+                "count": {"type": "integer", "minimum": 1},
+                "list": {"type": "array", "items": {"type": "object", "required": ["id"]}},
+                "mode": {"enum": ["r", "w"]},
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        });
+        for (arguments, message) in [
+            (json!({}), "\"path\" is missing"),
+            (json!({"path": 5}), "\"path\" is not of type \"string\""),
+            (json!({"path": "x"}), "\"path\" does not match \"^/\""),
+            (json!({"path": "/", "count": 0}), "\"count\" is less than the minimum of 1"),
+            (json!({"path": "/", "list": [{"id": 1}, {}]}), "\"list[1].id\" is missing"),
+            (json!({"path": "/", "mode": "x"}), "\"mode\" is not one of \"r\" or \"w\""),
+            (json!({"path": "/", "extra": 1}), "\"extra\" is not an argument"),
+        ] {
+            let error = checked(&schema, &arguments).unwrap_err();
+            assert_eq!(error.message, format!("Invalid arguments: {message}"), "{arguments}");
+            assert_eq!(error.hint, "Required: path. Optional: count, list, mode.");
+        }
+        let error = checked(&schema, &json!({"count": 0, "mode": 1})).unwrap_err();
+        assert!(error.detail.unwrap().contains("mode"));
+    }
+
+    #[test]
+    fn values_are_never_repeated() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "maxLength": 2}, "b": {"const": 1}, "c": {"enum": [1]}, "d": {"not": {}},
+                "e": {"anyOf": [{"type": "null"}]}, "f": {"oneOf": [{}, {}]}, "g": {"format": "email"},
+                "h": {"pattern": "x"}, "i": {"minimum": 1e9}, "j": {"type": "integer"}, "k": false,
+                "l": {"propertyNames": {"maxLength": 1}}, "m": {"contentEncoding": "base64"},
+            },
+        });
+        for name in "abcdefghijklm".chars() {
+            for value in [json!("hunter2"), json!({"hunter2": "hunter2"}), json!(["hunter2"])] {
+                if let Err(error) = checked(&schema, &json!({name.to_string(): value})) {
+                    assert!(!format!("{error:?}").contains("hunter2"), "{name}: {error:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_object_or_no_schema_is_refused() {
+        for arguments in ["1", "[]", "null", "\"x\"", "{", "1e999"] {
+            assert!(check("{}", arguments).is_err(), "{arguments}");
+        }
+        for schema in
+            ["{\"type\": 5}", "3", "{\"$ref\": \"http://localhost/x\"}", "{\"pattern\": \"(\"}", "x"]
+        {
+            assert!(check(schema, "{}").is_err(), "{schema}");
+        }
+        assert_eq!(check("true", "{}").unwrap(), "{}");
+        let deep = format!("{{\"a\": {}{}}}", "[".repeat(200), "]".repeat(200));
+        assert!(check("{}", &deep).unwrap_err().hint.contains("nested"));
+    }
+
+    #[test]
+    fn more_schemas_than_are_remembered_work() {
+        for number in (0..200).chain(0..200) {
+            let schema = json!({"properties": {"n": {"const": number}}});
+            checked(&schema, &json!({"n": number})).unwrap();
+            checked(&schema, &json!({"n": -1})).unwrap_err();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_judged_without_panic(schema in "[\\[\\]{}\":,a-z0-9$#/ ]{0,60}", arguments in ".{0,60}") {
+            let _ = check(&schema, &arguments);
+        }
+    }
+}

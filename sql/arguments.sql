@@ -1,0 +1,11 @@
+-- Arguments held against a schema.
+
+CREATE FUNCTION @extschema@.pml_checked_args(schema text, args text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_args_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_checked_args(text, text) IS 'pml_check_args on text';
+
+CREATE FUNCTION @extschema@.pml_check_args(schema jsonb, args jsonb) RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN @extschema@.pml_checked_args(coalesce(schema, 'true')::text, coalesce(args, '{}')::text)::jsonb;
+COMMENT ON FUNCTION @extschema@.pml_check_args(jsonb, jsonb) IS
+  'The arguments with the schema''s defaults filled in, or an error that says which of them doesn''t fit and why';

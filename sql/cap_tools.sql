@@ -1,0 +1,225 @@
+-- The tools with which agents manage capabilities (cap_lookup and its like): names in, names out, FQDNs only under _meta.
+
+CREATE FUNCTION @extschema@.pml_name_here(org text, project text, name text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN CASE WHEN org = @extschema@.pml_org() AND project = @extschema@.pml_project() THEN name
+              ELSE org || '.' || project || ':' || name END;
+COMMENT ON FUNCTION @extschema@.pml_name_here(text, text, text) IS
+  'What a capability is called from the current scope: its name, or org.project:name';
+
+CREATE FUNCTION @extschema@.pml_names_here(fqdns text[]) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(jsonb_agg(DISTINCT @extschema@.pml_name_here(r.org, r.project, r.display_name)), '[]')
+  FROM pml.capability_records r WHERE r.id = ANY ($1)
+$$;
+COMMENT ON FUNCTION @extschema@.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
+
+CREATE FUNCTION @extschema@.pml_tool_name_of(fqdn text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT n.tool_name
+  FROM pml.capability_records r
+  JOIN pml.tool_names n ON n.org = r.org AND n.project = r.project AND n.kind = 'capability' AND n.name = r.display_name
+  WHERE r.id = $1 AND r.org = @extschema@.pml_org() AND r.project = @extschema@.pml_project() AND r.deleted_at IS NULL
+$$;
+COMMENT ON FUNCTION @extschema@.pml_tool_name_of(text) IS
+  'The wire name of a named capability of the current scope';
+
+CREATE FUNCTION @extschema@.pml_snake_keys(arguments jsonb) RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(jsonb_object_agg(lower(regexp_replace(a.key, '([a-z])([A-Z])', '\1_\2', 'g')), a.value), '{}')
+  FROM jsonb_each($1) AS a
+$$;
+COMMENT ON FUNCTION @extschema@.pml_snake_keys(jsonb) IS 'An object with its keys in snake_case';
+
+CREATE FUNCTION @extschema@.pml_check_object(what text, given jsonb, allowed jsonb, required text[]) RETURNS jsonb
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  problem text;
+BEGIN
+  IF jsonb_typeof(coalesce(given, '{}')) <> 'object' THEN
+    problem := format('%s takes an object', what);
+  ELSE
+    SELECT CASE WHEN wanted.type IS NULL THEN format('%s has no argument "%s"', what, @extschema@.pml_excerpt(g.key))
+                ELSE format('"%s" must be %s', g.key, wanted.article || wanted.type) END
+    INTO problem
+    FROM jsonb_each(coalesce(given, '{}')) AS g
+    LEFT JOIN LATERAL (
+      SELECT allowed ->> g.key AS type,
+             CASE WHEN allowed ->> g.key ~ '^[aeiou]' THEN 'an ' ELSE 'a ' END AS article) AS wanted ON true
+    WHERE CASE wanted.type
+            WHEN 'any value' THEN false
+            WHEN 'integer' THEN NOT (jsonb_typeof(g.value) = 'number' AND g.value::text ~ '^-?\d{1,9}$')
+            WHEN 'list' THEN jsonb_typeof(g.value) <> 'array'
+            WHEN 'list of strings' THEN jsonb_typeof(g.value) <> 'array'
+              OR jsonb_path_exists(g.value, 'strict $[*] ? (@.type() != "string")')
+            ELSE jsonb_typeof(g.value) IS DISTINCT FROM wanted.type END
+      AND NOT (wanted.type IS NOT NULL AND jsonb_typeof(g.value) = 'null')
+    ORDER BY wanted.type IS NOT NULL, g.key
+    LIMIT 1;
+    IF problem IS NULL THEN
+      SELECT format('%s needs "%s"', what, r) INTO problem
+      FROM unnest(required) AS r WHERE coalesce(nullif(given -> r, 'null'), '""') = '""' LIMIT 1;
+    END IF;
+  END IF;
+  IF problem IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = problem,
+      HINT = format('It takes %s.', (SELECT string_agg(format('%s (%s)', a.key, a.value), ', ' ORDER BY a.key)
+                                     FROM jsonb_each_text(allowed) AS a));
+  END IF;
+  RETURN (SELECT coalesce(jsonb_object_agg(g.key, g.value), '{}')
+          FROM jsonb_each(coalesce(given, '{}')) AS g WHERE jsonb_typeof(g.value) <> 'null');
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_check_object(text, jsonb, jsonb, text[]) IS
+  'What was given and isn''t null, if it has only keys of the allowed types and all required ones; else an error that says what is wrong';
+
+CREATE FUNCTION @extschema@.pml_cap_tools() RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN '{
+    "lookup": {"takes": {"name": "string"}, "needs": ["name"]},
+    "list": {"takes": {"pattern": "string", "namespace": "string", "named_only": "boolean", "unnamed_only": "boolean",
+                       "created_by": "string", "tags": "list of strings", "visibility": "string", "sort_by": "string",
+                       "limit": "integer", "offset": "integer"}, "needs": []},
+    "rename": {"takes": {"name": "string", "new_name": "string", "description": "string", "tags": "list of strings",
+                         "visibility": "string"}, "needs": ["name"]},
+    "whois": {"takes": {"name": "string", "fqdn": "string"}, "needs": ["name"]},
+    "history": {"takes": {"name": "string", "limit": "integer", "offset": "integer"}, "needs": ["name"]},
+    "fork": {"takes": {"source": "string", "name": "string"}, "needs": ["source", "name"]},
+    "merge": {"takes": {"sources": "list of strings", "name": "string", "code": "string", "description": "string"},
+              "needs": ["sources", "name"]}}'::jsonb;
+COMMENT ON FUNCTION @extschema@.pml_cap_tools() IS 'What each of the cap_ tools takes and needs';
+
+CREATE FUNCTION @extschema@.pml_cap_named(fqdn text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+           'name', @extschema@.pml_name_here(r.org, r.project, r.display_name), 'description', r.description,
+           'tags', r.tags, 'visibility', r.visibility, 'version', r.version, 'version_tag', r.version_tag,
+           'tool', @extschema@.pml_tool_name_of(r.id), '_meta', jsonb_build_object('fqdn', r.id))
+  FROM pml.capability_records r WHERE r.id = $1
+$$;
+COMMENT ON FUNCTION @extschema@.pml_cap_named(text) IS 'A capability as the cap_ tools that make or change one tell it';
+
+CREATE FUNCTION @extschema@.pml_cap_lookup(spec text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+           'name', @extschema@.pml_name_here(r.org, r.project, l.display_name), 'display_name', l.display_name,
+           'type', l.type, 'version', l.version, 'version_tag', l.version_tag, 'description', l.description,
+           'visibility', l.visibility, 'routing', l.routing, 'code_url', l.code_url, 'usage_count', l.usage_count,
+           'success_rate', l.success_rate, 'via_alias', l.via_alias, 'parameters', v.parameters_schema,
+           'tool', @extschema@.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
+  FROM @extschema@.pml_lookup($1) AS l
+  JOIN pml.capability_records r ON r.id = l.fqdn
+  JOIN pml.capability_versions v ON v.capability_fqdn = l.fqdn AND v.version = l.version
+$$;
+COMMENT ON FUNCTION @extschema@.pml_cap_lookup(text) IS 'The tool cap_lookup';
+
+CREATE FUNCTION @extschema@.pml_cap_whois(spec text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  -- What holds FQDNs goes to _meta, or becomes names; what only machines read stays away.
+  SELECT (w.who - ARRAY['id', 'fqdn', 'hash', 'code_hash', 'parent_id', 'forked_from', 'structure', 'executable', 'action',
+                        'capabilities_used', 'dependencies', 'dependents', 'record_type', 'namespace'])
+         || jsonb_build_object(
+              'name', @extschema@.pml_name_here(w.who ->> 'org', w.who ->> 'project', w.who ->> 'display_name'),
+              'tool', @extschema@.pml_tool_name_of(w.who ->> 'fqdn'),
+              'namespace', @extschema@.pml_display_namespace(w.who ->> 'display_name', w.who ->> 'namespace'),
+              'forked_from', @extschema@.pml_names_here(ARRAY[w.who ->> 'forked_from']) -> 0,
+              'dependencies', @extschema@.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependencies'))),
+              'dependents', @extschema@.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependents'))),
+              '_meta', jsonb_build_object('fqdn', w.who -> 'fqdn', 'hash', w.who -> 'code_hash',
+                                          'forkedFrom', w.who -> 'forked_from'))
+  FROM (SELECT @extschema@.pml_whois($1) AS who) AS w
+$$;
+COMMENT ON FUNCTION @extschema@.pml_cap_whois(text) IS 'The tool cap_whois';
+
+CREATE FUNCTION @extschema@.pml_cap_list(arguments jsonb) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  WITH page AS MATERIALIZED (
+    SELECT least(greatest(coalesce(($1 ->> 'limit')::bigint, 50), 0), 500) AS size,
+           greatest(coalesce(($1 ->> 'offset')::bigint, 0), 0) AS start),
+  found AS MATERIALIZED (
+    SELECT l.*, row_number() OVER () AS place
+    FROM page, @extschema@.pml_list(
+      $1 ->> 'pattern', $1 ->> 'namespace', ($1 ->> 'named_only')::boolean, ($1 ->> 'unnamed_only')::boolean,
+      $1 ->> 'created_by',
+      CASE WHEN $1 ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text($1 -> 'tags')) END, $1 ->> 'visibility',
+      coalesce($1 ->> 'sort_by', 'usage'), page.size + 1, page.start) AS l)
+  SELECT jsonb_build_object(
+    'capabilities', coalesce(jsonb_agg(jsonb_build_object(
+        'name', f.name, 'description', f.description, 'namespace', f.namespace, 'visibility', f.visibility,
+        'routing', f.routing, 'version', f.version, 'version_tag', f.version_tag, 'tags', f.tags,
+        'usage_count', f.usage_count, 'success_rate', f.success_rate, 'created_by', f.created_by,
+        'created_at', f.created_at, 'parameters', f.parameters, 'tool', @extschema@.pml_tool_name_of(f.fqdn))
+      ORDER BY f.place) FILTER (WHERE f.place <= page.size), '[]'),
+    'next_offset', CASE WHEN count(f.place) > page.size THEN page.start + page.size END,
+    '_meta', jsonb_build_object('fqdns', coalesce(jsonb_object_agg(f.name, f.fqdn) FILTER (WHERE f.place <= page.size), '{}')))
+  FROM page LEFT JOIN found f ON true
+  GROUP BY page.size, page.start
+$$;
+COMMENT ON FUNCTION @extschema@.pml_cap_list(jsonb) IS 'The tool cap_list';
+
+CREATE FUNCTION @extschema@.pml_cap_history(spec text, "limit" bigint, "offset" bigint) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+    'name', (SELECT @extschema@.pml_name_here(r.org, r.project, r.display_name) FROM pml.capability_records r
+             WHERE r.id = @extschema@.pml_resolve($1)),
+    'versions', (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.version DESC), '[]')
+                 FROM (SELECT * FROM @extschema@.pml_history($1)
+                       LIMIT least(greatest(coalesce($2, 50), 0), 500) OFFSET greatest(coalesce($3, 0), 0)) AS h))
+$$;
+COMMENT ON FUNCTION @extschema@.pml_cap_history(text, bigint, bigint) IS 'The tool cap_history';
+
+CREATE FUNCTION @extschema@.pml_cap(tool text, args jsonb DEFAULT NULL) RETURNS jsonb
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tools jsonb := @extschema@.pml_cap_tools();
+  action text := regexp_replace(coalesce(tool, ''), '^cap[_:]', '');
+  given jsonb := args;
+  target text;
+BEGIN
+  IF NOT tools ? action THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM001',
+      MESSAGE = format('Tool not found: %s', @extschema@.pml_excerpt(tool)),
+      HINT = format('There are %s.', (SELECT string_agg('cap_' || t, ', ') FROM jsonb_object_keys(tools) AS t));
+  END IF;
+  IF jsonb_typeof(given) = 'object' THEN
+    given := @extschema@.pml_snake_keys(given);
+    IF action = 'whois' AND NOT given ? 'name' AND given ? 'fqdn' THEN
+      given := given || jsonb_build_object('name', given -> 'fqdn');
+    END IF;
+  END IF;
+  given := @extschema@.pml_check_object('cap_' || action, given, tools -> action -> 'takes',
+             ARRAY(SELECT jsonb_array_elements_text(tools -> action -> 'needs')));
+  CASE action
+    WHEN 'lookup' THEN RETURN @extschema@.pml_cap_lookup(given ->> 'name');
+    WHEN 'list' THEN RETURN @extschema@.pml_cap_list(given);
+    WHEN 'whois' THEN RETURN @extschema@.pml_cap_whois(given ->> 'name');
+    WHEN 'history' THEN
+      RETURN @extschema@.pml_cap_history(given ->> 'name', (given ->> 'limit')::bigint, (given ->> 'offset')::bigint);
+    WHEN 'rename' THEN
+      target := @extschema@.pml_rename(given ->> 'name', given ->> 'new_name', given ->> 'description',
+                  CASE WHEN given ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(given -> 'tags')) END,
+                  given ->> 'visibility');
+      RETURN @extschema@.pml_cap_named(target) || jsonb_build_object('previous_name', given ->> 'name');
+    WHEN 'fork' THEN
+      target := @extschema@.pml_fork(given ->> 'source', given ->> 'name');
+      RETURN @extschema@.pml_cap_named(target) || jsonb_build_object(
+        'forked_from', @extschema@.pml_names_here(ARRAY[@extschema@.pml_resolve(given ->> 'source')]) -> 0);
+    WHEN 'merge' THEN
+      target := @extschema@.pml_merge(ARRAY(SELECT jsonb_array_elements_text(given -> 'sources')), given ->> 'name',
+                  given ->> 'code', given ->> 'description');
+      RETURN @extschema@.pml_cap_named(target);
+  END CASE;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_cap(text, jsonb) IS
+  'Runs one of the tools cap_lookup, cap_list, cap_rename, cap_whois, cap_history, cap_fork, cap_merge';

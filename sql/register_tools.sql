@@ -1,0 +1,84 @@
+-- The whole list of a server's tools, as the server gives it.
+
+CREATE FUNCTION @extschema@.pml_check_tool(tool jsonb, "position" bigint) RETURNS boolean
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  problem text := CASE
+    WHEN jsonb_typeof(tool) IS DISTINCT FROM 'object' THEN 'it is not an object'
+    WHEN jsonb_typeof(tool -> 'name') IS DISTINCT FROM 'string'
+      OR tool ->> 'name' !~ '^[^[:space:][:cntrl:]]{1,128}$' THEN 'its name must have 1 to 128 characters and no white space'
+    WHEN jsonb_typeof(tool -> 'description') NOT IN ('string', 'null') THEN 'its description must be a string'
+    WHEN jsonb_typeof(tool -> 'inputSchema') NOT IN ('object', 'null') THEN 'its inputSchema must be an object'
+    WHEN jsonb_typeof(tool -> 'outputSchema') NOT IN ('object', 'null') THEN 'its outputSchema must be an object' END;
+BEGIN
+  IF problem IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid tool at position %s: %s', "position", problem),
+      HINT = 'Give a list as in MCP''s tools/list: [{"name", "description", "inputSchema", "outputSchema"}].';
+  END IF;
+  RETURN true;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_check_tool(jsonb, bigint) IS 'True, or an error that says what is wrong with a tool';
+
+CREATE FUNCTION @extschema@.pml_register_tools(server text, tools jsonb) RETURNS integer
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  here_org text := @extschema@.pml_org();
+  here_project text := @extschema@.pml_project();
+  this_server text := substr(@extschema@.pml_check_server_name(pml_register_tools.server), 5);
+  given jsonb;
+  gone text[];
+  changed integer;
+BEGIN
+  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
+  IF jsonb_typeof(pml_register_tools.tools) IS DISTINCT FROM 'array' THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'The tools of a server are a list', HINT = 'Give [{"name", "description", "inputSchema", "outputSchema"}].';
+  END IF;
+  -- Two proxies that have the same servers: one after the other.
+  PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('.', 'pml.tools', here_org, here_project), 0));
+
+  -- A name that comes twice counts once.
+  SELECT coalesce(jsonb_agg(list.tool), '[]') INTO given
+  FROM (SELECT DISTINCT ON (t.tool ->> 'name') t.tool
+        FROM jsonb_array_elements(pml_register_tools.tools) WITH ORDINALITY AS t (tool, "position")
+        WHERE @extschema@.pml_check_tool(t.tool, t."position")
+        ORDER BY t.tool ->> 'name', t."position") AS list;
+
+  WITH removed AS (
+    DELETE FROM pml.tool_schema t
+    WHERE t.org = here_org AND t.project = here_project AND t.server_id = this_server
+      AND NOT EXISTS (SELECT FROM jsonb_array_elements(given) AS g (tool) WHERE g.tool ->> 'name' = t.name)
+    RETURNING t.tool_id::text)
+  SELECT coalesce(array_agg(r.tool_id), '{}') INTO gone FROM removed r;
+
+  WITH wanted AS (
+    SELECT this_server || ':' || (g.tool ->> 'name') AS tool_id, g.tool ->> 'name' AS tool_name,
+           g.tool ->> 'description' AS description,
+           coalesce(nullif(g.tool -> 'inputSchema', 'null'), '{"type": "object"}') AS input_schema,
+           nullif(g.tool -> 'outputSchema', 'null') AS output_schema
+    FROM jsonb_array_elements(given) AS g (tool)),
+  news AS (
+    SELECT w.* FROM wanted w
+    LEFT JOIN pml.tool_schema t ON t.org = here_org AND t.project = here_project AND t.tool_id = w.tool_id
+    WHERE t.tool_id IS NULL OR (t.description, t.input_schema, t.output_schema)
+                               IS DISTINCT FROM (w.description, w.input_schema, w.output_schema)),
+  written AS (
+    INSERT INTO pml.tool_schema AS t
+      (org, project, tool_id, server_id, name, description, input_schema, output_schema)
+    SELECT here_org, here_project, n.tool_id, this_server, n.tool_name, n.description, n.input_schema, n.output_schema
+    FROM news n ORDER BY n.tool_id
+    ON CONFLICT (org, project, tool_id) DO UPDATE
+      SET description = excluded.description, input_schema = excluded.input_schema,
+          output_schema = excluded.output_schema, cached_at = now()
+    RETURNING 1)
+  SELECT count(*) INTO changed FROM written;
+  RETURN changed + cardinality(gone);
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_register_tools(text, jsonb) IS
+  'Makes this list the tools of the server in the current scope; returns how many were added, changed or removed';

@@ -1,0 +1,29 @@
+-- Counts for metrics, over all scopes: numbers only.
+
+CREATE FUNCTION @extschema@.pml_stats() RETURNS jsonb
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+    'version', (SELECT e.extversion FROM pg_extension e WHERE e.extname = 'pml'),
+    'inRecovery', pg_is_in_recovery(),
+    'capabilities', r.named + r.unnamed, 'namedCapabilities', r.named, 'unnamedCapabilities', r.unnamed,
+    'servers', r.servers, 'scopes', r.scopes, 'usageCount', r.usage, 'successCount', r.success,
+    'tools', (SELECT count(*) FROM pml.tool_schema),
+    'runningWorkflows', (SELECT count(*) FROM pml.workflow_state w WHERE w.answer IS NULL AND w.expires_at >= now()),
+    'expiredRows', (SELECT count(*) FROM pml.workflow_state w WHERE w.expires_at < now())
+                   + (SELECT count(*) FROM pml.task_results t WHERE t.expires_at < now()),
+    'validTokens', (SELECT count(*) FROM pml.tokens t
+                    WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())),
+    -- These only grow, and are large: as many as the last VACUUM or ANALYZE found.
+    'tracesEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.execution_trace'::regclass),
+    'callsEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.tool_usage'::regclass))
+  FROM (SELECT count(*) FILTER (WHERE c.record_type = 'capability' AND NOT @extschema@.pml_is_unnamed(c.display_name)) AS named,
+               count(*) FILTER (WHERE c.record_type = 'capability' AND @extschema@.pml_is_unnamed(c.display_name)) AS unnamed,
+               count(*) FILTER (WHERE c.record_type = 'mcp-server') AS servers,
+               count(DISTINCT c.org || '.' || c.project) AS scopes,
+               coalesce(sum(c.usage_count), 0)::bigint AS usage, coalesce(sum(c.success_count), 0)::bigint AS success
+        FROM pml.capability_records c WHERE c.deleted_at IS NULL) AS r
+$$;
+COMMENT ON FUNCTION @extschema@.pml_stats() IS 'How much there is, in all scopes together (proxies and admins)';
+REVOKE EXECUTE ON FUNCTION @extschema@.pml_stats() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION @extschema@.pml_stats() TO pml_proxy, pml_admin;

@@ -1,0 +1,62 @@
+-- The whole result of a task of a run, in pieces.
+
+CREATE FUNCTION @extschema@.pml_workflow_not_found(workflow_id uuid) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- Others' runs are hidden by the policy: they are not there.
+  IF EXISTS (SELECT FROM pml.execution_trace t WHERE t.workflow_id = $1 AND t.parent_trace_id IS NULL
+               AND t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project()
+               AND t.user_id = @extschema@.pml_actor()) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', $1),
+      HINT = 'What runs gave is kept for a while only (pml.workflow_ttl, pml.result_ttl); run it again.';
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow not found: %s', coalesce($1::text, 'none given')),
+    HINT = 'It is the workflow_id of pml_begin, for the one who began it.';
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';
+
+CREATE FUNCTION @extschema@.pml_task_result(
+    workflow_id uuid, task_id text, "offset" integer DEFAULT 0, "limit" integer DEFAULT NULL, format text DEFAULT 'raw')
+  RETURNS jsonb
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  start integer := greatest(coalesce("offset", 0), 0);
+  kept record;
+  content text;
+BEGIN
+  IF coalesce(format, '') NOT IN ('raw', 'pretty') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid format: "%s"', @extschema@.pml_excerpt(format)), HINT = 'Use raw or pretty.';
+  END IF;
+  SELECT t.result, t.expires_at INTO kept
+  FROM (SELECT r.result, r.expires_at, r.org, r.project, r.actor FROM pml.task_results r
+        WHERE r.workflow_id = $1 AND r.task_id = $2
+        UNION ALL
+        SELECT w.answer -> 'result', w.expires_at, w.org, w.project, w.actor FROM pml.workflow_state w
+        WHERE w.workflow_id = $1 AND $2 = 'result' AND w.answer ? 'result') AS t
+  WHERE t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project() AND t.actor = @extschema@.pml_actor();
+  IF NOT FOUND THEN
+    IF NOT EXISTS (SELECT FROM pml.workflow_state w WHERE w.workflow_id = $1
+                     AND w.org = @extschema@.pml_org() AND w.project = @extschema@.pml_project()
+                     AND w.actor = @extschema@.pml_actor()) THEN
+      PERFORM @extschema@.pml_workflow_not_found($1);
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'PM001',
+      MESSAGE = format('Task not found: %s in workflow %s', @extschema@.pml_excerpt(coalesce($2, 'none given')), $1),
+      HINT = 'The answer of the run lists its tasks with their taskId; "result" is that of the whole run.';
+  ELSIF kept.expires_at < now() THEN
+    PERFORM @extschema@.pml_workflow_not_found($1);
+  END IF;
+  content := CASE format WHEN 'pretty' THEN jsonb_pretty(coalesce(kept.result, 'null')) ELSE coalesce(kept.result, 'null')::text END;
+  RETURN jsonb_build_object(
+    'result', substr(content, start + 1, greatest(coalesce("limit", length(content)), 0)),
+    'total', length(content), 'offset', start, 'format', format,
+    'next_offset', CASE WHEN "limit" > 0 AND start + "limit"::bigint < length(content) THEN start + "limit"::bigint END);
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_task_result(uuid, text, integer, integer, text) IS
+  'A piece of what a task of a run gave, as text: {result, total, offset, next_offset, format}';

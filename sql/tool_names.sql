@@ -1,0 +1,93 @@
+-- What tools are called on the wire. Given once and kept, so that a client's name for a tool never comes to mean another.
+
+CREATE TABLE pml.tool_names (
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  tool_name text COLLATE "C" NOT NULL CHECK (tool_name ~ '^[a-zA-Z0-9_-]{1,64}$'),
+  kind text COLLATE "C" NOT NULL CHECK (kind IN ('capability', 'tool')),
+  name text COLLATE "C" NOT NULL,
+  fqdn text COLLATE "C",
+  PRIMARY KEY (org, project, tool_name),
+  UNIQUE (org, project, kind, name),
+  CHECK ((kind = 'capability') = (fqdn IS NOT NULL))
+);
+COMMENT ON TABLE pml.tool_names IS 'The wire name of every name and alias of a capability, and of every tool; kept by triggers';
+COMMENT ON COLUMN pml.tool_names.org IS 'Organisation';
+COMMENT ON COLUMN pml.tool_names.project IS 'Project';
+COMMENT ON COLUMN pml.tool_names.tool_name IS 'The name that MCP clients see';
+COMMENT ON COLUMN pml.tool_names.kind IS 'capability, or tool for one of a real server';
+COMMENT ON COLUMN pml.tool_names.name IS 'The name or alias of the capability, or server:tool';
+COMMENT ON COLUMN pml.tool_names.fqdn IS 'The capability that holds the name';
+
+CREATE FUNCTION @extschema@.pml_tool_name(name text, birth_namespace text, identity text, attempt integer) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_tool_name_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_tool_name(text, text, text, integer) IS
+  'A wire name for a capability''s name or a server:tool; the plain one, or by further attempts one with a hash';
+
+CREATE FUNCTION @extschema@.pml_take_tool_name(org text, project text, kind text, name text, fqdn text) RETURNS text
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  birth_namespace text := coalesce(split_part($5, '.', 3), '');
+  taken text;
+BEGIN
+  FOR attempt IN 0..8 LOOP
+    UPDATE pml.tool_names t SET fqdn = $5
+    WHERE t.org = $1 AND t.project = $2 AND t.kind = $3 AND t.name = $4 AND t.fqdn IS DISTINCT FROM $5;
+    SELECT t.tool_name INTO taken FROM pml.tool_names t
+    WHERE t.org = $1 AND t.project = $2 AND t.kind = $3 AND t.name = $4;
+    EXIT WHEN FOUND;
+    INSERT INTO pml.tool_names AS t (org, project, tool_name, kind, name, fqdn)
+    VALUES ($1, $2, @extschema@.pml_tool_name($4, birth_namespace, concat_ws(' ', $3, $5, $4), attempt), $3, $4, $5)
+    ON CONFLICT DO NOTHING
+    RETURNING t.tool_name INTO taken;
+    EXIT WHEN FOUND;
+  END LOOP;
+  IF taken IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('No free tool name for ''%s'' in scope %s.%s', $4, $1, $2), HINT = 'Use another name.';
+  END IF;
+  RETURN taken;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_take_tool_name(text, text, text, text, text) IS
+  'The wire name that this name has, or the first of its forms that nobody else has (internal)';
+REVOKE EXECUTE ON FUNCTION @extschema@.pml_take_tool_name(text, text, text, text, text) FROM PUBLIC;
+
+CREATE FUNCTION @extschema@.pml_claim_keep_tool_name() RETURNS trigger
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    DELETE FROM pml.tool_names t
+    WHERE t.org = OLD.org AND t.project = OLD.project AND t.kind = 'capability' AND t.name = OLD.name;
+    RETURN NULL;
+  END IF;
+  -- A reserved name keeps its tool's name reserved with it.
+  IF NEW.kind <> 'reserved' AND NEW.name NOT LIKE 'mcp:%' AND NOT @extschema@.pml_is_unnamed(NEW.name) THEN
+    NEW.tool_name := @extschema@.pml_take_tool_name(NEW.org, NEW.project, 'capability', NEW.name, NEW.fqdn);
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_claim_keep_tool_name() IS
+  'Trigger: the names and aliases of capabilities have a tool''s name for as long as they are held';
+
+CREATE FUNCTION @extschema@.pml_tool_keep_tool_name() RETURNS trigger
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF TG_WHEN = 'AFTER' THEN
+    DELETE FROM pml.tool_names t
+    WHERE t.org = OLD.org AND t.project = OLD.project AND t.kind = 'tool' AND t.name = OLD.tool_id
+      AND NOT EXISTS (SELECT FROM pml.tool_schema s
+                      WHERE s.org = OLD.org AND s.project = OLD.project AND s.tool_id = OLD.tool_id);
+    RETURN NULL;
+  END IF;
+  NEW.tool_name := @extschema@.pml_take_tool_name(NEW.org, NEW.project, 'tool', NEW.tool_id, NULL);
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_tool_keep_tool_name() IS
+  'Trigger: the tools of servers have a wire name for as long as they are there';

@@ -1,0 +1,508 @@
+//! pml_finish: traces, counts, keeps what ran well, and does it once.
+
+use std::{thread, time::Duration};
+
+use pml_tests::{Ask, Database, Run, failure};
+use postgres::Client;
+use serde_json::{Value, json};
+
+fn succeed(result: &Value) -> Value {
+    json!({"success": true, "result": result, "duration_ms": 7})
+}
+
+fn failed() -> Value {
+    json!({"success": false, "error": {"kind": "exception", "message": "no such file", "line": 3}, "duration_ms": 4, "path": ["n1"]})
+}
+
+/// Name, usage, successes and latency of a capability.
+fn counts(db: &mut Client, spec: &str) -> (i64, i64, i64) {
+    let row = db
+        .query_one("SELECT usage_count, success_count, total_latency_ms FROM pml.capability_records WHERE id = pml_resolve($1)", &[&spec])
+        .unwrap();
+    (row.get(0), row.get(1), row.get(2))
+}
+
+/// The counts on the records are those of the calls, whatever happened.
+fn check_counts(db: &mut Client) {
+    let wrong = db.texts(
+        "SELECT r.display_name FROM pml.capability_records r
+         LEFT JOIN (SELECT capability_fqdn, count(*) AS uses, count(*) FILTER (WHERE success) AS successes, sum(duration_ms) AS latency
+                    FROM pml.tool_usage GROUP BY 1) u ON u.capability_fqdn = r.id
+         WHERE (r.usage_count, r.success_count, r.total_latency_ms) IS DISTINCT FROM (coalesce(u.uses, 0), coalesce(u.successes, 0), coalesce(u.latency, 0))",
+    );
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn new_code_that_ran_well_becomes_a_capability() {
+    let mut db = Database::new().connect();
+    let answer = db.run(
+        &json!({"code": "return args.a", "name": "my-config-reader", "intent": "read the config"}),
+        &json!([1, null]),
+    );
+    assert_eq!(
+        (&answer["status"], &answer["result"], &answer["mode"]),
+        (&json!("success"), &json!([1, null]), &json!("direct"))
+    );
+    assert_eq!(
+        (&answer["capabilityName"], &answer["executionTimeMs"]),
+        (&json!("my-config-reader"), &json!(7))
+    );
+    assert_eq!(answer["dag"], json!({"nodes": [], "edges": [], "tasks": []}));
+    let fqdn = db.text("SELECT pml_resolve('my-config-reader')", &[]).unwrap();
+    assert_eq!((&answer["_meta"]["fqdn"], &answer["_meta"]["version"]), (&json!(fqdn), &json!(1)));
+    assert!(answer.get("warning").is_none());
+    assert_eq!(
+        db.text("SELECT description FROM pml_lookup('my-config-reader')", &[]).unwrap(),
+        "read the config"
+    );
+    assert_eq!(counts(&mut db, "my-config-reader"), (1, 1, 7));
+    let trace: String = db.text("SELECT id::text FROM pml.execution_trace WHERE capability_id = $1 AND success AND duration_ms = 7 AND intent = 'read the config'", &[&fqdn]).unwrap();
+    assert_eq!(answer["_meta"]["traceId"], json!(trace));
+}
+
+#[test]
+fn code_without_a_name_gets_one_and_the_same_code_is_the_same_capability() {
+    let mut db = Database::new().connect();
+    let first = db.run(&json!({"code": "return 1", "intent": "one"}), &json!(1));
+    let name = first["capabilityName"].as_str().unwrap().to_owned();
+    assert!(name.starts_with("unnamed_"), "{name}");
+    let second = db.run(&json!({"code": "return 1; // again", "intent": "uno"}), &json!(1));
+    assert_eq!(second["_meta"]["fqdn"], first["_meta"]["fqdn"]);
+    assert_eq!(counts(&mut db, &name), (2, 2, 14));
+    // It can still be given a name, once.
+    let named = db.run(&json!({"code": "return 1", "name": "one"}), &json!(1));
+    assert_eq!((&named["capabilityName"], &named["_meta"]["fqdn"]), (&json!("one"), &first["_meta"]["fqdn"]));
+    assert_eq!(counts(&mut db, "one"), (3, 3, 21));
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE org = 'local'"), 1);
+    check_counts(&mut db);
+}
+
+#[test]
+fn a_failed_run_is_traced_and_never_saved() {
+    let mut db = Database::new().connect();
+    let plan = db.begin(&json!({"code": "throw 1", "name": "bad", "intent": "fail"}));
+    let answer = db.finish(&plan, &failed());
+    assert_eq!((&answer["status"], &answer["capabilityName"]), (&json!("error"), &Value::Null));
+    assert_eq!(answer["error"], json!({"kind": "exception", "message": "no such file", "line": 3}));
+    assert!(answer.get("result").is_none());
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE org = 'local'"), 0);
+    assert_eq!(db.number("SELECT count(*) FROM pml.execution_trace WHERE NOT success AND error_message = 'no such file' AND executed_path = '{n1}' AND capability_id IS NULL"), 1);
+    assert_eq!(db.number("SELECT count(*) FROM pml.tool_usage"), 0);
+    db.batch_execute("SELECT pml_register('return 5', 'bad')").unwrap();
+    let plan = db.begin(&json!({"code": "throw 2"}));
+    assert_eq!(db.finish(&plan, &json!({"success": false}))["error"]["kind"], "unknown");
+}
+
+#[test]
+fn a_call_by_name_is_counted_and_changes_nothing_else() {
+    let database = Database::new();
+    let (mut db, mut listener) = (database.connect(), database.connect());
+    db.batch_execute("SELECT pml_register('return args', 'echo')").unwrap();
+    let before = db.text("SELECT (r.version, r.updated_at, r.updated_by)::text FROM pml.capability_records r WHERE display_name = 'echo'", &[]);
+    listener.batch_execute("LISTEN pml_tools_changed").unwrap();
+    let answer = db.run(&json!({"capability": "echo", "args": {"x": 1}}), &json!({"x": 1}));
+    assert_eq!(
+        (&answer["mode"], &answer["capabilityName"], &answer["result"]),
+        (&json!("call_by_name"), &json!("echo"), &json!({"x": 1}))
+    );
+    let plan = db.begin(&json!({"capability": "echo"}));
+    let answer = db.finish(&plan, &failed());
+    assert_eq!((&answer["status"], &answer["capabilityName"]), (&json!("error"), &json!("echo")));
+    assert_eq!(counts(&mut db, "echo"), (2, 1, 11));
+    check_counts(&mut db);
+    assert_eq!(db.number("SELECT count(*) FROM pml.tool_usage WHERE server_id = 'pml-capabilities' AND tool_id = 'echo' AND capability_fqdn = pml_resolve('echo')"), 2);
+    assert_eq!(db.texts("SELECT error_message FROM pml.tool_usage WHERE NOT success"), ["no such file"]);
+    assert_eq!(db.text("SELECT (r.version, r.updated_at, r.updated_by)::text FROM pml.capability_records r WHERE display_name = 'echo'", &[]), before);
+    assert_eq!(
+        db.number("SELECT count(*) FROM pml.capability_versions WHERE capability_fqdn LIKE 'local.%'"),
+        1
+    );
+    db.batch_execute("NOTIFY pml_tools_changed, 'marker'").unwrap();
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        heard = listener.notifications_for(Duration::from_millis(20));
+    }
+    assert_eq!(heard, ["marker"]);
+}
+
+#[test]
+fn an_older_version_and_an_alias_are_told_as_called() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SET client_min_messages = error; SELECT pml_register('return 1', 'old'); SELECT pml_update('old', 'return 2'); SELECT pml_rename('old', 'new')").unwrap();
+    let answer = db.run(&json!({"capability": "old@v1"}), &json!(1));
+    assert_eq!((&answer["capabilityName"], &answer["_meta"]["version"]), (&json!("new"), &json!(1)));
+    assert_eq!(db.texts("SELECT tool_id FROM pml.tool_usage"), ["old"]);
+}
+
+/// A run that called a tool, and a capability that called another capability and failed once.
+fn with_tasks(db: &mut Client) -> (Value, Value) {
+    db.batch_execute(
+        "SELECT pml_register('return 1', 'c');
+         SELECT pml_register('return mcp[\"c\"]({})', 'b')",
+    )
+    .unwrap();
+    let [b, c] = ["b", "c"].map(|name| db.text("SELECT pml_resolve($1)", &[&name]).unwrap());
+    let plan = db.begin(&json!({"code": "await mcp.fs.read({}); await mcp.b({}); return 2", "name": "a", "args": {"secret": "x"}}));
+    let inner = json!({"node": "n1", "kind": "capability", "target": c, "args": {"deep": null}, "result": 1, "success": true, "duration_ms": 1,
+        "run": {"success": true, "result": 1, "duration_ms": 1, "fqdn": c, "version": 1}});
+    let outcome = json!({"success": true, "result": 2, "duration_ms": 30, "path": ["n1", "n2"], "decisions": [{"node": "d1", "outcome": "true"}], "logs": [],
+    "tasks": [
+        {"node": "n1", "kind": "tool", "target": "fs:read", "args": {"path": "/x"}, "result": "y".repeat(1000), "success": true, "duration_ms": 9},
+        {"node": "n2", "kind": "capability", "target": b, "args": {}, "result": null, "success": false, "duration_ms": 5, "error": {"kind": "exception", "message": "inner"},
+         "run": {"success": false, "error": {"message": "inner"}, "duration_ms": 4, "path": ["n1"], "fqdn": b, "version": 1, "tasks": [inner]}},
+        {"node": "n2", "kind": "capability", "target": format!("{b}@v1"), "result": {"ok": true}, "success": true, "duration_ms": 6.4,
+         "run": {"success": true, "duration_ms": 6, "fqdn": b, "version": 1, "tasks": [inner]}},
+    ]});
+    (plan, outcome)
+}
+
+#[test]
+fn what_a_run_called_is_traced_counted_and_kept() {
+    let mut db = Database::new().connect();
+    let (plan, outcome) = with_tasks(&mut db);
+    let answer = db.finish(&plan, &outcome);
+    assert_eq!(
+        (counts(&mut db, "a"), counts(&mut db, "b"), counts(&mut db, "c")),
+        ((1, 1, 30), (2, 1, 11), (2, 2, 2))
+    );
+    check_counts(&mut db);
+    assert_eq!(
+        db.texts("SELECT server_id || ' ' || tool_id FROM pml.tool_usage ORDER BY id"),
+        [
+            "pml-capabilities a",
+            "fs fs:read",
+            "pml-capabilities b",
+            "pml-capabilities c",
+            "pml-capabilities b",
+            "pml-capabilities c"
+        ]
+    );
+    // Each run inside has its own trace, under that of the run which called it.
+    let traces = db.texts(
+        "SELECT concat_ws(' < ', r.display_name, p.display_name, g.display_name) || ' ' || t.success
+         FROM pml.execution_trace t JOIN pml.capability_records r ON r.id = t.capability_id
+         LEFT JOIN pml.execution_trace pt ON pt.id = t.parent_trace_id LEFT JOIN pml.capability_records p ON p.id = pt.capability_id
+         LEFT JOIN pml.execution_trace gt ON gt.id = pt.parent_trace_id LEFT JOIN pml.capability_records g ON g.id = gt.capability_id ORDER BY 1",
+    );
+    assert_eq!(traces, ["a true", "b < a false", "b < a true", "c < b < a true", "c < b < a true"]);
+    let row = db.query_one("SELECT initial_context, executed_path, decisions, task_results FROM pml.execution_trace WHERE parent_trace_id IS NULL", &[]).unwrap();
+    assert_eq!(
+        (row.get::<_, Value>(0), row.get::<_, Vec<String>>(1)),
+        (json!({"secret": "x"}), vec!["n1".to_owned(), "n2".to_owned()])
+    );
+    assert_eq!(row.get::<_, Value>(2), json!([{"node": "d1", "outcome": "true"}]));
+    assert_eq!(row.get::<_, Value>(3).as_array().unwrap().len(), 3);
+    assert_eq!(
+        db.number("SELECT count(*) FROM pml.execution_trace WHERE initial_context = '{\"deep\": null}'"),
+        2
+    );
+
+    let tasks = answer["dag"]["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 3);
+    assert_eq!(
+        (&tasks[0]["name"], &tasks[0]["taskId"], &tasks[0]["durationMs"]),
+        (&json!("fs:read"), &json!("t1"), &json!(9))
+    );
+    assert_eq!(tasks[0]["resultPreview"].as_str().unwrap().len(), 240);
+    assert_eq!(
+        (&tasks[1]["name"], &tasks[1]["success"], &tasks[1]["error"]),
+        (&json!("b"), &json!(false), &json!("inner"))
+    );
+    assert_eq!((&tasks[2]["name"], &tasks[2]["resultPreview"]), (&json!("b"), &json!("{\"ok\": true}")));
+    let mut shown = answer.clone();
+    shown.as_object_mut().unwrap().remove("_meta");
+    assert!(!shown.to_string().contains("local.default."), "{shown}");
+    assert_eq!(db.number("SELECT count(*) FROM pml.task_results"), 3);
+}
+
+#[test]
+fn a_loop_of_thousands_is_kept_whole_and_shown_in_part() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register('return 1', 'c')").unwrap();
+    let fqdn = db.text("SELECT pml_resolve('c')", &[]).unwrap();
+    let plan = db.begin(&json!({"code": "for (const i of args.list) await mcp.c({})"}));
+    let task = json!({"kind": "capability", "target": fqdn, "success": true, "duration_ms": 1, "run": {"success": true, "fqdn": fqdn}});
+    let answer = db.finish(&plan, &json!({"success": true, "tasks": vec![task; 2000]}));
+    assert_eq!(
+        (answer["dag"]["tasks"].as_array().unwrap().len(), &answer["dag"]["omittedTasks"]),
+        (50, &json!(1950))
+    );
+    assert_eq!(counts(&mut db, "c"), (2000, 2000, 2000));
+    assert_eq!(db.number("SELECT count(*) FROM pml.execution_trace"), 2001);
+}
+
+#[test]
+fn a_second_report_gets_the_same_answer_and_counts_nothing() {
+    let mut db = Database::new().connect();
+    let (plan, outcome) = with_tasks(&mut db);
+    let first = db.finish(&plan, &outcome);
+    let state = |db: &mut Client| {
+        db.texts("SELECT t::text FROM pml.tool_usage t UNION ALL SELECT t::text FROM pml.execution_trace t UNION ALL SELECT t::text FROM pml.capability_records t UNION ALL SELECT t::text FROM pml.task_results t ORDER BY 1")
+    };
+    let before = state(&mut db);
+    for again in [&outcome, &failed(), &json!({"nonsense": 1})] {
+        assert_eq!(db.finish(&plan, again), first);
+    }
+    assert_eq!(state(&mut db), before);
+}
+
+#[test]
+fn two_reports_at_once_are_one() {
+    let database = Database::new();
+    let mut db = database.connect();
+    let (plan, outcome) = with_tasks(&mut db);
+    let threads: Vec<_> = (0..6)
+        .map(|_| {
+            let mut db = database.connect();
+            let (plan, outcome) = (plan.clone(), outcome.clone());
+            thread::spawn(move || db.finish(&plan, &outcome))
+        })
+        .collect();
+    let answers: Vec<Value> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    assert_eq!(counts(&mut db, "b"), (2, 1, 11));
+    check_counts(&mut db);
+}
+
+#[test]
+fn many_runs_of_the_same_new_code_make_one_capability() {
+    let database = Database::new();
+    for name in [None, Some("wanted")] {
+        let code = format!("return {name:?}").replace("None", "0").replace("Some(", "[").replace(')', "]");
+        let begun: Vec<_> = (0..6)
+            .map(|_| {
+                let mut db = database.connect();
+                let plan = db.begin(&json!({"code": code, "name": name}));
+                (db, plan)
+            })
+            .collect();
+        let threads: Vec<_> = begun
+            .into_iter()
+            .map(|(mut db, plan)| thread::spawn(move || db.finish(&plan, &succeed(&json!(1)))))
+            .collect();
+        let answers: Vec<Value> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        for answer in &answers {
+            assert_eq!(
+                (&answer["_meta"]["fqdn"], answer.get("warning")),
+                (&answers[0]["_meta"]["fqdn"], None)
+            );
+        }
+        assert_eq!(
+            counts(&mut database.connect(), answers[0]["capabilityName"].as_str().unwrap()),
+            (6, 6, 42)
+        );
+    }
+    check_counts(&mut database.connect());
+}
+
+#[test]
+fn of_different_codes_that_want_one_name_one_gets_it_and_the_others_are_told() {
+    let database = Database::new();
+    let begun: Vec<_> = (0..5)
+        .map(|number| {
+            let mut db = database.connect();
+            let plan = db.begin(&json!({"code": format!("return {number}"), "name": "wanted"}));
+            (number, db, plan)
+        })
+        .collect();
+    let threads: Vec<_> = begun
+        .into_iter()
+        .map(|(number, mut db, plan)| thread::spawn(move || db.finish(&plan, &succeed(&json!(number)))))
+        .collect();
+    let answers: Vec<Value> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let (winners, others): (Vec<_>, Vec<_>) =
+        answers.iter().partition(|answer| answer["capabilityName"] == "wanted");
+    assert_eq!(winners.len(), 1);
+    for (number, other) in answers.iter().enumerate() {
+        assert_eq!((&other["status"], &other["result"]), (&json!("success"), &json!(number)));
+    }
+    for other in others {
+        assert!(other["warning"].as_str().unwrap().contains("'wanted' already exists"), "{other}");
+        assert!(other["capabilityName"].as_str().unwrap().starts_with("unnamed_"));
+    }
+    check_counts(&mut database.connect());
+}
+
+#[test]
+fn runs_that_call_the_same_in_other_orders_do_not_wait_for_each_other() {
+    let database = Database::new();
+    let mut db = database.connect();
+    let fqdns: Vec<String> = (0..6)
+        .map(|number| {
+            db.text("SELECT pml_register($1, $2)", &[&format!("return {number}"), &format!("n:c{number}")])
+                .unwrap()
+        })
+        .collect();
+    let threads: Vec<_> = (0..6)
+        .map(|number| {
+            let mut db = database.connect();
+            let mut targets = fqdns.clone();
+            targets.rotate_left(number);
+            if number % 2 == 1 {
+                targets.reverse();
+            }
+            thread::spawn(move || {
+                for _ in 0..20 {
+                    let plan = db.begin(&json!({"capability": targets[0]}));
+                    let tasks: Vec<Value> = targets.iter().map(|target| json!({"kind": "capability", "target": target, "success": true, "duration_ms": 1})).collect();
+                    db.finish(&plan, &json!({"success": true, "duration_ms": 1, "tasks": tasks}));
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    check_counts(&mut db);
+    assert_eq!(db.number("SELECT sum(usage_count)::bigint FROM pml.capability_records"), 6 * 20 * 7);
+}
+
+#[test]
+fn a_bad_outcome_is_refused_and_the_run_can_still_be_finished() {
+    let mut db = Database::new().connect();
+    let plan = db.begin(&json!({"code": "return 1"}));
+    let mut deep = json!({"success": true});
+    for _ in 0..110 {
+        deep = json!({"success": true, "tasks": [{"kind": "capability", "target": "x", "success": true, "run": deep}]});
+    }
+    for (outcome, message) in [
+        (json!([]), "The outcome takes an object"),
+        (json!({}), "The outcome needs \"success\""),
+        (json!({"success": "yes"}), "\"success\" must be a boolean"),
+        (json!({"success": true, "extra": 1}), "The outcome has no argument \"extra\""),
+        (json!({"success": true, "duration_ms": "1"}), "\"duration_ms\" must be a number"),
+        (json!({"success": true, "path": [1]}), "\"path\" must be a list of strings"),
+        (json!({"success": true, "decisions": {}}), "\"decisions\" must be a list"),
+        (json!({"success": false, "error": "x"}), "\"error\" must be an object"),
+        (json!({"success": true, "tasks": 5}), "\"tasks\" must be a list"),
+        (json!({"success": true, "tasks": [5]}), "A task takes an object"),
+        (json!({"success": true, "tasks": [{"kind": "tool", "success": true}]}), "A task needs \"target\""),
+        (
+            json!({"success": true, "tasks": [{"kind": "spoon", "target": "x", "success": true}]}),
+            "The \"kind\" of a task must be tool or capability",
+        ),
+        (
+            json!({"success": true, "tasks": [{"kind": "tool", "target": "x", "success": true, "run": {}}]}),
+            "The outcome needs \"success\"",
+        ),
+        (deep, "The outcome has runs inside runs, over 100 deep"),
+    ] {
+        let error = db.finish_fails(&plan, &outcome);
+        assert_eq!((error.code().code(), error.message()), ("22023", message));
+    }
+    assert_eq!(
+        failure(db.query("SELECT pml_finish(($1::jsonb ->> 'workflow_id')::uuid, NULL)", &[&plan]))
+            .code()
+            .code(),
+        "22023"
+    );
+    assert_eq!(db.number("SELECT count(*) FROM pml.execution_trace"), 0);
+    let odd = json!({"success": true, "result": null, "duration_ms": -5, "tasks": [
+        {"kind": "tool", "target": "no colon", "success": false, "duration_ms": 1e300, "error": "text"},
+        {"kind": "capability", "target": "not.an.fqdn", "success": false},
+        {"kind": "capability", "target": "", "success": true, "run": null}]});
+    let error = db.finish_fails(&plan, &odd);
+    assert_eq!(error.message(), "A task needs \"target\"");
+    let mut odd = odd;
+    odd["tasks"].as_array_mut().unwrap().pop();
+    assert_eq!(db.finish(&plan, &odd)["status"], "success");
+    check_counts(&mut db);
+}
+
+#[test]
+fn a_run_is_finished_by_the_one_who_began_it() {
+    let database = Database::new();
+    database.create_role("gate", &["pml_proxy"]);
+    let mut gate = database.connect_as("gate");
+    gate.batch_execute("SET pml.org = 'acme'; SET pml.project = 'web'; SET pml.actor = 'alice'").unwrap();
+    let plan = gate.begin(&json!({"code": "return 1"}));
+    let unknown = json!({"workflow_id": "00000000-0000-0000-0000-000000000000"});
+    for other in [
+        "SET pml.actor = 'bob'",
+        "SET pml.actor = 'alice'; SET pml.project = 'app'",
+        "SET pml.org = 'other'; SET pml.project = 'web'",
+    ] {
+        gate.batch_execute(other).unwrap();
+        let (hidden, missing) =
+            (gate.finish_fails(&plan, &succeed(&json!(1))), gate.finish_fails(&unknown, &succeed(&json!(1))));
+        assert_eq!((hidden.code().code(), hidden.hint()), ("PM001", missing.hint()));
+        assert!(hidden.message().starts_with("Workflow not found: "), "{}", hidden.message());
+    }
+    // Not even an admin finishes it by mistake.
+    assert_eq!(database.connect().finish_fails(&plan, &succeed(&json!(1))).code().code(), "PM001");
+    assert_eq!(gate.refusal("SELECT pml_finish(NULL, '{}')").code().code(), "PM001");
+    gate.batch_execute("SET pml.org = 'acme'; SET pml.project = 'web'; SET pml.actor = 'alice'").unwrap();
+    assert_eq!(gate.finish(&plan, &succeed(&json!(1)))["status"], "success");
+}
+
+#[test]
+fn a_capability_of_another_scope_is_counted_where_it_is() {
+    let database = Database::new();
+    let mut db = database.connect();
+    db.batch_execute("SET pml.org = 'other'; SELECT pml_register('return 1', 'shared', visibility => 'public'); SELECT pml_register('return 2', 'hidden')").unwrap();
+    let hidden = db.text("SELECT pml_resolve('hidden')", &[]).unwrap();
+    database.create_role("gate", &["pml_proxy"]);
+    let mut gate = database.connect_as("gate");
+    gate.batch_execute("SET pml.org = 'acme'; SET pml.actor = 'alice'").unwrap();
+    let plan = gate.begin(&json!({"capability": "other.default:shared"}));
+    assert_eq!(plan["name"], "other.default:shared");
+    // What an outcome says of what one can't see is noted, and not believed.
+    let answer = gate.finish(&plan, &json!({"success": true, "duration_ms": 3, "tasks": [
+        {"kind": "capability", "target": hidden, "success": true, "run": {"success": true, "fqdn": hidden}}]}));
+    assert_eq!(
+        (&answer["capabilityName"], &answer["dag"]["tasks"][0]["name"]),
+        (&json!("other.default:shared"), &json!("not found"))
+    );
+    assert_eq!((counts(&mut db, "shared"), counts(&mut db, "hidden")), ((1, 1, 3), (0, 0, 0)));
+    let error = failure(gate.execute("INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms) VALUES ('acme', 'default', 'alice', 'pml-capabilities', 'x', $1, true, 1)", &[&hidden]));
+    assert_eq!(error.code().code(), "42501");
+}
+
+#[test]
+fn what_happens_to_the_capability_meanwhile_does_no_harm() {
+    let database = Database::new();
+    let mut db = database.connect();
+    db.batch_execute("SET pml.actor = 'alice'; SELECT pml_register('return 1', 'fleeting', visibility => 'project'), pml_register('return 2', 'shy', visibility => 'project')").unwrap();
+    database.create_role("gate", &["pml_proxy"]);
+    let mut gate = database.connect_as("gate");
+    gate.batch_execute("SET pml.actor = 'bob'").unwrap();
+    let plans = [gate.begin(&json!({"capability": "fleeting"})), gate.begin(&json!({"capability": "shy"}))];
+    db.batch_execute("SELECT pml_delete('fleeting'); SELECT pml_rename('shy', visibility => 'private')")
+        .unwrap();
+    for plan in plans {
+        assert_eq!(gate.finish(&plan, &succeed(&json!(1)))["status"], "success");
+    }
+    assert_eq!(gate.number("SELECT count(*) FROM pml.execution_trace"), 2);
+}
+
+#[test]
+fn restored_and_imported_calls_are_not_counted_again() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SELECT pml_register('return 1', 'x');
+         INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms, used_at)
+         SELECT 'local', 'default', 'me', 'pml-capabilities', 'x', pml_resolve('x'), true, 1, '2026-01-01' FROM generate_series(1, 5)",
+    )
+    .unwrap();
+    assert_eq!(counts(&mut db, "x"), (0, 0, 0));
+    // By hand, a call is counted as well.
+    db.batch_execute("INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms) SELECT 'local', 'default', 'me', 'pml-capabilities', 'x', pml_resolve('x'), i > 1, i FROM generate_series(1, 3) AS i").unwrap();
+    assert_eq!(counts(&mut db, "x"), (3, 2, 6));
+}
+
+#[test]
+fn calls_of_real_tools_are_recorded() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_tool_used('fs', 'read_file', true, 12); SELECT pml_tool_used('mcp:fs', 'write', false, NULL, 'disk full')").unwrap();
+    assert_eq!(db.texts("SELECT concat_ws(' ', server_id, tool_id, success, duration_ms, error_message) FROM pml.tool_usage ORDER BY id"), ["fs fs:read_file t 12", "fs fs:write f 0 disk full"]);
+    for arguments in [
+        "'fs', NULL, true, 1",
+        "'fs', '', true, 1",
+        "NULL, 'x', true, 1",
+        "'a b', 'x', true, 1",
+        "'fs', 'x', NULL, 1",
+        "'fs', repeat('x', 300), true, 1",
+    ] {
+        let code = db.refusal(&format!("SELECT pml_tool_used({arguments})")).code().code().to_owned();
+        assert!(code == "22023" || code == "PM004", "{arguments}: {code}");
+    }
+}

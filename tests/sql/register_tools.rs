@@ -1,0 +1,119 @@
+//! A server's list of tools, registered as a whole.
+
+use std::{thread, time::Duration};
+
+use pml_tests::{Ask, Database};
+use postgres::Client;
+use serde_json::{Value, json};
+
+fn register(db: &mut Client, server: &str, tools: &Value) -> i32 {
+    db.query_one("SELECT pml_register_tools($1, $2)", &[&server, tools]).unwrap().get(0)
+}
+
+#[test]
+fn what_is_new_is_added_what_differs_changed_what_is_gone_removed() {
+    let mut db = Database::new().connect();
+    let read = json!({"name": "read", "description": "reads", "inputSchema": {"type": "object", "required": ["path"]}});
+    assert_eq!(register(&mut db, "fs", &json!([read, {"name": "write"}])), 2);
+    assert_eq!(register(&mut db, "other", &json!([{"name": "read"}])), 1);
+    let mut changed = read.clone();
+    changed["outputSchema"] = json!({"type": "object"});
+    changed["annotations"] = json!({"readOnlyHint": true});
+    assert_eq!(register(&mut db, "mcp:fs", &json!([changed, {"name": "list"}])), 3);
+    assert_eq!(db.texts("SELECT name FROM pml_tools() ORDER BY 1"), ["fs:list", "fs:read", "other:read"]);
+    assert_eq!(db.texts("SELECT name FROM pml_tools(ARRAY['other', 'missing'])"), ["other:read"]);
+    let row = db.query_one("SELECT description, input_schema, output_schema, server_id, tool FROM pml_tools() WHERE name = 'fs:read'", &[]).unwrap();
+    assert_eq!(row.get::<_, &str>(0), "reads");
+    assert_eq!(row.get::<_, Value>(1), read["inputSchema"]);
+    assert_eq!(row.get::<_, Value>(2), json!({"type": "object"}));
+    assert_eq!((row.get::<_, &str>(3), row.get::<_, &str>(4)), ("fs", "read"));
+    assert_eq!(register(&mut db, "fs", &json!([])), 2);
+}
+
+#[test]
+fn the_same_list_again_writes_nothing_and_tells_nobody() {
+    let database = Database::new();
+    let (mut db, mut listener) = (database.connect(), database.connect());
+    let tools =
+        json!([{"name": "b", "description": null}, {"name": "a", "inputSchema": null}, {"name": "a"}]);
+    assert_eq!(register(&mut db, "fs", &tools), 2);
+    listener.batch_execute("LISTEN pml_tools_changed").unwrap();
+    let before = db.texts("SELECT xmin::text || ctid::text FROM pml.tool_schema ORDER BY 1");
+    assert_eq!(register(&mut db, "fs", &tools), 0);
+    assert_eq!(db.texts("SELECT xmin::text || ctid::text FROM pml.tool_schema ORDER BY 1"), before);
+    db.batch_execute("NOTIFY pml_tools_changed, 'marker'").unwrap();
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        heard = listener.notifications_for(Duration::from_millis(20));
+    }
+    assert_eq!(heard, ["marker"]);
+}
+
+#[test]
+fn a_bad_list_is_refused_whole() {
+    let mut db = Database::new().connect();
+    register(&mut db, "fs", &json!([{"name": "kept"}]));
+    for (server, tools, message) in [
+        ("fs", json!({}), "a list"),
+        ("fs", json!("x"), "a list"),
+        ("fs", json!([{"name": "ok"}, 5]), "position 2: it is not an object"),
+        ("fs", json!([{}]), "position 1: its name"),
+        ("fs", json!([{"name": 7}]), "its name"),
+        ("fs", json!([{"name": "a b"}]), "its name"),
+        ("fs", json!([{"name": "x".repeat(129)}]), "its name"),
+        ("fs", json!([{"name": "a", "description": {}}]), "its description"),
+        ("fs", json!([{"name": "a", "inputSchema": []}]), "its inputSchema"),
+        ("fs", json!([{"name": "a", "outputSchema": true}]), "its outputSchema"),
+    ] {
+        let error = pml_tests::failure(db.query("SELECT pml_register_tools($1, $2)", &[&server, &tools]));
+        assert_eq!(error.code().code(), "22023", "{tools}");
+        assert!(error.message().contains(message), "{tools}: {}", error.message());
+    }
+    for call in [
+        "pml_register_tools('fs', NULL)",
+        "pml_register_tools(NULL, '[]')",
+        "pml_register_tools('a b', '[]')",
+    ] {
+        let code = db.refusal(&format!("SELECT {call}")).code().code().to_owned();
+        assert!(code == "22023" || code == "PM004", "{call}: {code}");
+    }
+    assert_eq!(db.texts("SELECT name FROM pml_tools()"), ["fs:kept"]);
+}
+
+#[test]
+fn schemas_are_always_those_of_objects() {
+    let mut db = Database::new().connect();
+    register(&mut db, "s", &json!([{"name": "t", "inputSchema": {"properties": {}}}]));
+    db.batch_execute("SELECT pml_register('return 1', 'a', parameters_schema => 'true'), pml_register('return 2', 'b', parameters_schema => '{\"required\": []}')").unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pml_tools() WHERE input_schema ->> 'type' = 'object'"), 3);
+}
+
+#[test]
+fn proxies_that_start_at_once_agree() {
+    let database = Database::new();
+    let tools: Vec<Value> = (0..40).map(|number| json!({"name": format!("tool_{number}")})).collect();
+    let threads: Vec<_> = (0..6)
+        .map(|number| {
+            let mut db = database.connect();
+            let mut tools = tools.clone();
+            if number % 2 == 1 {
+                tools.reverse();
+            }
+            let server = format!("s{}", number % 2);
+            thread::spawn(move || register(&mut db, &server, &Value::Array(tools)))
+        })
+        .collect();
+    let changed: i32 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!(changed, 80);
+    assert_eq!(database.connect().number("SELECT count(*) FROM pml_tools()"), 80);
+}
+
+#[test]
+fn a_foreign_scope_is_refused() {
+    let database = Database::new();
+    database.create_role("guest", &[]);
+    let mut guest = database.connect_as("guest");
+    for call in ["pml_register_tools('fs', '[]')", "pml_tools()"] {
+        assert_eq!(guest.refusal(&format!("SELECT {call}")).code().code(), "PM006", "{call}");
+    }
+}
