@@ -80,7 +80,25 @@ fn worst_inputs() -> HashMap<&'static str, String> {
     ])
 }
 
+/// `repeat parse|compile <times>` does one thing only, for tools that count instructions.
+fn repeat(what: &str, times: usize) {
+    let options = CompileOptions::default();
+    for _ in 0..times {
+        match what {
+            "parse" => bare_parse(SAMPLE),
+            _ => drop(compile(SAMPLE, &options).expect("compiles")),
+        }
+    }
+}
+
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, mode, what, times] = &arguments[..]
+        && mode == "repeat"
+    {
+        repeat(what, times.parse().expect("a number of times"));
+        return;
+    }
     let mut report = Report { missed: false };
     let options = CompileOptions::default();
     let parse = fastest(|| bare_parse(SAMPLE));

@@ -1,25 +1,22 @@
 //! What makes two pieces of code the same: their tokens, whatever the white space, comments and formatting.
 
-use swc_common::{BytePos, Span, input::StringInput};
+use swc_common::{BytePos, Span};
 use swc_ecma_ast::{
-    BreakStmt, ClassProp, ContinueStmt, DebuggerStmt, DoWhileStmt, EsVersion, ExprStmt, Module, PrivateProp,
-    ReturnStmt, ThrowStmt, TsTypeAliasDecl, VarDecl,
+    BreakStmt, ClassProp, ContinueStmt, DebuggerStmt, DoWhileStmt, ExprStmt, PrivateProp, ReturnStmt,
+    ThrowStmt, TsTypeAliasDecl, VarDecl,
 };
-use swc_ecma_parser::{
-    Parser, Syntax, TsSyntax,
-    lexer::Lexer,
-    unstable::{Capturing, Token, TokenAndSpan},
-};
+use swc_ecma_parser::unstable::{Token, TokenAndSpan};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use crate::{
-    compile::{offset, with_parsed},
+    compile::{Links, Parsed, offset},
     error::Result,
 };
 
 /// BLAKE3, in hex, of the code's canonical form.
 pub fn code_hash(code: &str) -> Result<String> {
-    Ok(with_parsed(code, |_| Ok(hash(&canonical(code))))?)
+    let parsed = Parsed::of(code)?;
+    Ok(parsed.with_stack(|| canonical_hash(&parsed, &Links::default())))
 }
 
 /// BLAKE3 of any text, in hex.
@@ -27,46 +24,51 @@ pub fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// The tokens of valid code, one a line, with the semicolons that the parser reads where none is written.
-fn canonical(code: &str) -> String {
-    let (module, tokens) = tokens(code);
+/// The hash of what the code is with its links put in.
+pub(crate) fn canonical_hash(parsed: &Parsed<'_>, links: &Links<'_>) -> String {
+    hash(&canonical(parsed, links))
+}
+
+/// The tokens of the code, one a line, with the semicolons that the parser reads where none is written.
+fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> String {
+    let Parsed { code, tokens, .. } = parsed;
     let mut ends = StatementEnds { code, missing: Vec::new() };
-    if let Some(module) = module {
-        module.visit_with(&mut ends);
-    }
+    parsed.items.visit_with(&mut ends);
     ends.missing.sort_unstable();
     ends.missing.dedup();
 
     let mut canonical = String::with_capacity(code.len() + tokens.len());
     let mut missing = ends.missing.into_iter().peekable();
+    let mut links = links.tokens().peekable();
+    let mut replaced_to = 0;
     for (index, token) in tokens.iter().enumerate() {
+        let start = offset(token.span.lo);
+        if start < replaced_to {
+            continue;
+        }
         while missing.next_if(|end| *end <= token.span.lo).is_some() {
             canonical.push_str(";\n");
         }
-        if !is_trailing_comma(&tokens, index) {
-            push_token(&mut canonical, token, text(code, token.span));
+        // A link inside of one that was taken is dropped, as it is in the text.
+        while links.next_if(|(from, ..)| *from < start).is_some() {}
+        if let Some((_, to, replacement)) = links.next_if(|(from, ..)| *from == start) {
+            replaced_to = to;
+            replacement.iter().for_each(|text| push_text(&mut canonical, text));
+        } else if !is_trailing_comma(tokens, index) {
+            push_text(&mut canonical, text(code, token.span));
         }
     }
     canonical.extend(missing.map(|_| ";\n"));
     canonical
 }
 
-fn tokens(code: &str) -> (Option<Module>, Vec<TokenAndSpan>) {
-    let input = StringInput::new(code, BytePos(1), BytePos(1 + code.len() as u32));
-    let syntax = Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() });
-    let lexer = Lexer::new(syntax, EsVersion::latest(), input, None);
-    let mut parser = Parser::new_from(Capturing::new(lexer));
-    let module = parser.parse_module().ok();
-    (module, parser.input_mut().iter_mut().take())
-}
-
-fn push_token(canonical: &mut String, token: &TokenAndSpan, text: &str) {
-    match token.token {
+fn push_text(canonical: &mut String, text: &str) {
+    match text.as_bytes() {
+        [] => return,
         // Which quotes a string has is formatting; what is between them isn't.
-        Token::Str => {
-            let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or(text);
+        [b'"' | b'\'', .., _] => {
             canonical.push('"');
-            canonical.push_str(inner);
+            canonical.push_str(&text[1..text.len() - 1]);
         }
         _ => canonical.push_str(text),
     }

@@ -6,13 +6,17 @@ use std::{
 };
 
 use pgrx::{PgLogLevel, pg_sys};
+use pml_core::compile::ErrorKind;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     NotFound,
     VersionNotFound,
     InvalidName,
     InvalidCode,
+    InvalidArgument,
+    /// The compiler was asked to stop, for a query cancel.
+    Interrupted,
     NotPermitted,
     /// What Postgres itself says when a table may not be read.
     InsufficientPrivilege,
@@ -26,6 +30,8 @@ impl Kind {
             Kind::VersionNotFound => b"PM002",
             Kind::InvalidName => b"PM004",
             Kind::InvalidCode => b"PM005",
+            Kind::InvalidArgument => b"22023",
+            Kind::Interrupted => b"57014",
             Kind::NotPermitted => b"PM006",
             Kind::InsufficientPrivilege => b"42501",
             Kind::DeprecatedAlias => b"01P01",
@@ -56,6 +62,9 @@ pub(crate) type Result<T> = std::result::Result<T, Report>;
 impl From<pml_core::Error> for Report {
     fn from(error: pml_core::Error) -> Self {
         let kind = match error {
+            pml_core::Error::InvalidCode(ref code) if code.kind == ErrorKind::Interrupted => {
+                Kind::Interrupted
+            }
             pml_core::Error::InvalidCode(_) => Kind::InvalidCode,
             _ => Kind::InvalidName,
         };

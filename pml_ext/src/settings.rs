@@ -9,6 +9,7 @@ static PROJECT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new
 static ACTOR: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static NAME_RESERVATION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
 static FORCE_DELETE: GucSetting<bool> = GucSetting::<bool>::new(false);
+static RESTORE_VERSION: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 pub(crate) fn define() {
     GucRegistry::define_string_guc(
@@ -50,6 +51,14 @@ pub(crate) fn define() {
         c"Delete capabilities even if others depend on them.",
         c"pml_delete(…, force => true) sets it for its own change.",
         &FORCE_DELETE,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"pml.restore_version",
+        c"Code that an earlier version had keeps the links it had then.",
+        c"pml_rollback sets it for its own change.",
+        &RESTORE_VERSION,
         GucContext::Userset,
         GucFlags::default(),
     );

@@ -65,8 +65,8 @@ impl Edits {
         self.replace(range, if follows_cr { format!(" {kept}") } else { kept });
     }
 
-    pub(crate) fn append(&mut self, other: &Edits) {
-        self.list.extend(other.list.iter().cloned());
+    pub(crate) fn append(&mut self, mut other: Edits) {
+        self.list.append(&mut other.list);
     }
 
     /// The text with all edits; an edit inside one that was applied before it in the text is dropped.

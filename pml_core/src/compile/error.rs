@@ -11,6 +11,8 @@ pub enum ErrorKind {
     Unsupported,
     /// It is larger or nested deeper than the compiler takes.
     TooComplex,
+    /// The caller wanted to stop; nothing is wrong with the code.
+    Interrupted,
 }
 
 /// A refusal, with the place in the source (both counted from 1, columns in characters).

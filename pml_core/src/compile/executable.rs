@@ -9,7 +9,7 @@ use super::structure::{Probe, Site, Structure};
 /// The code with types stripped, names linked (`links`) and probes put in.
 pub(crate) fn executable(
     parsed: &Parsed<'_>,
-    links: &Edits,
+    links: Edits,
     structure: &Structure,
     probes: &[Probe],
 ) -> Result<String, CompileError> {

@@ -11,57 +11,99 @@ pub type Lookup = HashMap<String, String>;
 
 impl Reference {
     /// The FQDN that this reference means: its own, or that of the first name that is a capability.
-    pub(crate) fn target<'a>(&'a self, lookup: &'a Lookup) -> Option<&'a str> {
+    pub fn target<'a>(&'a self, lookup: &'a Lookup) -> Option<&'a str> {
         self.fqdn
             .as_deref()
             .or_else(|| self.candidates.iter().find_map(|name| lookup.get(name)).map(String::as_str))
     }
 }
 
-/// The edits that put FQDNs in the place of names.
-pub(crate) fn link_edits(code: &str, references: &References, lookup: &Lookup) -> Edits {
-    let mut edits = Edits::default();
-    for reference in references.found.iter().filter(|reference| reference.fqdn.is_none()) {
-        if let Some(fqdn) = reference.target(lookup) {
-            replace(&mut edits, code, reference, &quoted(fqdn, reference.version.as_deref()));
-        }
-    }
-    edits
+/// One piece of code and the reference that takes its place.
+struct Link<'a> {
+    reference: &'a Reference,
+    /// The piece as it was.
+    old: &'a str,
+    /// Where the name is looked up: `mcp` or `capabilities`.
+    root: &'static str,
+    /// `["name"]` or `.namespace.action`
+    member: String,
 }
 
-/// The edits that put today's names in the place of FQDNs (`names`: FQDN → name).
-pub(crate) fn display_edits(code: &str, references: &References, names: &HashMap<String, String>) -> Edits {
-    let mut edits = Edits::default();
-    for reference in &references.found {
-        let Some(name) = reference.fqdn.as_ref().and_then(|fqdn| names.get(fqdn)) else { continue };
-        let dotted = reference.version.is_none() && reference.written != Written::ThroughCapabilities;
-        let member = match (name.split_once(':'), &reference.version) {
-            (Some((namespace, action)), _) if dotted && is_identifier(namespace) && is_identifier(action) => {
-                format!(".{namespace}.{action}")
-            }
-            (_, version) => quoted(name, version.as_deref()),
-        };
-        replace(&mut edits, code, reference, &member);
+/// All the pieces that change, in the order of the code.
+#[derive(Default)]
+pub(crate) struct Links<'a> {
+    list: Vec<Link<'a>>,
+}
+
+impl<'a> Links<'a> {
+    /// Puts FQDNs in the place of names.
+    pub(crate) fn to_fqdns(code: &'a str, references: &'a References, lookup: &Lookup) -> Self {
+        Self::of(code, references, |reference| match &reference.fqdn {
+            Some(_) => None,
+            None => reference.target(lookup).map(|fqdn| quoted(fqdn, reference.version.as_deref())),
+        })
     }
-    edits
+
+    /// Puts today's names in the place of FQDNs (`names`: FQDN → name).
+    pub(crate) fn to_names(
+        code: &'a str,
+        references: &'a References,
+        names: &HashMap<String, String>,
+    ) -> Self {
+        Self::of(code, references, |reference| {
+            let name = names.get(reference.fqdn.as_ref()?)?;
+            let dotted = reference.version.is_none() && reference.written != Written::ThroughCapabilities;
+            Some(match name.split_once(':') {
+                Some((namespace, action)) if dotted && is_identifier(namespace) && is_identifier(action) => {
+                    format!(".{namespace}.{action}")
+                }
+                _ => quoted(name, reference.version.as_deref()),
+            })
+        })
+    }
+
+    fn of(code: &'a str, references: &'a References, member: impl Fn(&Reference) -> Option<String>) -> Self {
+        let mut list: Vec<Link<'a>> = Vec::new();
+        for reference in &references.found {
+            let root = match reference.written {
+                Written::Unreachable => continue,
+                Written::ThroughCapabilities => "capabilities",
+                Written::Expression | Written::Shorthand => "mcp",
+            };
+            if let Some(member) = member(reference) {
+                let old = code.get(reference.start..reference.end).unwrap_or_default();
+                list.push(Link { reference, old, root, member });
+            }
+        }
+        list.sort_by_key(|link| link.reference.start);
+        Self { list }
+    }
+
+    pub(crate) fn edits(&self) -> Edits {
+        let mut edits = Edits::default();
+        for Link { reference, old, root, member } in &self.list {
+            let text = match reference.written {
+                Written::Shorthand => format!("{old}: {root}{member}"),
+                // Before the member, a line end ends nothing, whatever follows the expression.
+                _ => format!("{root}{}{member}", line_ends(old)),
+            };
+            edits.replace(reference.start..reference.end, text);
+        }
+        edits
+    }
+
+    /// What takes the place of the code's tokens: from where, to where, and the tokens of the replacement.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = (usize, usize, [&str; 6])> {
+        self.list.iter().map(|Link { reference, old, root, member }| {
+            let quoted = member.strip_prefix('[').and_then(|member| member.strip_suffix(']'));
+            let [name, colon] = if reference.written == Written::Shorthand { [*old, ":"] } else { ["", ""] };
+            let text = quoted.unwrap_or(member);
+            (reference.start, reference.end, [name, colon, root, "[", text, "]"])
+        })
+    }
 }
 
 fn quoted(name: &str, version: Option<&str>) -> String {
     let full = version.map_or_else(|| name.to_owned(), |version| format!("{name}@{version}"));
     format!("[{}]", serde_json::Value::String(full))
-}
-
-fn replace(edits: &mut Edits, code: &str, reference: &Reference, member: &str) {
-    let range = reference.start..reference.end;
-    let old = code.get(range.clone()).unwrap_or_default();
-    let root = match reference.written {
-        Written::Unreachable => return,
-        Written::ThroughCapabilities => "capabilities",
-        Written::Expression => "mcp",
-        Written::Shorthand => {
-            edits.replace(range, format!("{old}: mcp{member}"));
-            return;
-        }
-    };
-    edits.replace(range, format!("{root}{member}{}", line_ends(old)));
 }

@@ -110,8 +110,40 @@ fn shadowing_ends_with_its_scope() {
 #[test]
 fn text_around_a_reference_survives_to_the_byte() {
     let code = "\u{feff}// é 日本\r\nconst x = mcp\r\n  .fs // why\r\n  .readJson({ \"ü\": 1 })\t;\r\n";
-    let expected = format!("\u{feff}// é 日本\r\nconst x = mcp[\"{READ}\"]\r\n\r\n({{ \"ü\": 1 }})\t;\r\n");
+    let expected = format!("\u{feff}// é 日本\r\nconst x = mcp\r\n\r\n[\"{READ}\"]({{ \"ü\": 1 }})\t;\r\n");
     assert_eq!(linked(code), expected);
+}
+
+/// `as` and `!` must stand on the line of what they follow.
+#[test]
+fn line_ends_in_a_reference_stay_away_from_what_follows_it() {
+    for code in ["(mcp\n.fs.readJson as any)(x)", "mcp\n.fs\n.readJson!(x)", "return mcp\n.fs.readJson"] {
+        let linked = linked(code);
+        assert_eq!(linked.lines().count(), code.lines().count(), "{linked}");
+        let found = references(&linked).expect("parses").found;
+        assert_eq!(found[0].fqdn.as_deref(), Some(READ), "{linked}");
+        assert_eq!(
+            display(&linked, &names()).expect("displays").replace("read_json", "readJson").lines().count(),
+            code.lines().count()
+        );
+    }
+    assert_eq!(linked("(mcp\n.fs.readJson as any)(x)"), format!("(mcp\n[\"{READ}\"] as any)(x)"));
+}
+
+#[test]
+fn the_hash_of_linked_code_needs_no_second_parse() {
+    for code in [
+        "await mcp.fs.readJson({ path })",
+        "const { readJson } = mcp.fs\nf({ readJson, })\nreturn readJson(x)",
+        "f(mcp.fs.read_json,)\n/* é */ capabilities.sumUp('a', [1,, 2,],)",
+        "do { mcp.fs.read_json(1) } while (mcp.fs.readJson(2))\nlet x = mcp['fs:read_json@v1']\n++y",
+        "(<any>mcp).fs.read_json(x); mcp.fs!.readJson!(`a ${mcp.fs.readJson(1)} b`)",
+        "return mcp.fs.write(1)",
+    ] {
+        let source = Source::parse(code).expect(code);
+        let expected = crate::canonical::code_hash(&source.link(&lookup())).expect(code);
+        assert_eq!(source.linked_hash(&lookup()), expected, "{code}");
+    }
 }
 
 #[test]
@@ -241,6 +273,8 @@ proptest::proptest! {
             rest = &rest[found.unwrap_or(0) + piece.len()..];
         }
         proptest::prop_assert_eq!(linked(&once), once.clone());
+        let hash = Source::parse(&code).expect("parses").linked_hash(&lookup());
+        proptest::prop_assert_eq!(hash, crate::canonical::code_hash(&once).expect("what was linked parses"));
         let shown = display(&once, &names()).expect("what was linked parses");
         proptest::prop_assert_eq!(linked(&shown), once);
     }

@@ -7,13 +7,16 @@ mod enums;
 mod error;
 mod executable;
 mod generate;
+mod interrupt;
 mod lift;
 mod link;
 mod names;
+mod output;
 mod parameters;
 mod parse;
 mod provides;
 mod references;
+mod source;
 mod stack;
 mod strip;
 mod structure;
@@ -24,6 +27,7 @@ use std::collections::HashMap;
 pub use depth::MAX_DEPTH;
 pub use error::{CompileError, ErrorKind, line_and_column};
 pub use generate::{Dag, DagTask, GenerateError, PipelineSource, dag_code, pipeline_code, tool_code};
+pub use interrupt::interruptible;
 pub use lift::{Lifted, LiftedKind, LiftedLiteral};
 pub use link::Lookup;
 pub use parse::MAX_CODE_BYTES;
@@ -31,34 +35,35 @@ pub use provides::{
     FieldMapping, ProvidesEdge, ToolSchema, coverage, field_mapping, provides_edge, provides_edges,
 };
 pub use references::{Reference, References, Unresolved};
+pub use source::Source;
 pub use structure::{ArgumentValue, Arguments, Coverage, Edge, EdgeKind, Node, Structure};
 
-use bindings::Bindings;
-pub(crate) use parse::{offset, with_parsed};
+pub(crate) use link::Links;
+pub(crate) use parse::{Parsed, offset};
 
 /// Every reference to a possible capability or tool, and what can't be resolved statically.
 pub fn references(code: &str) -> Result<References, CompileError> {
-    with_parsed(code, |parsed| Ok(References::of(parsed, &Bindings::of(parsed))))
+    Ok(Source::parse(code)?.references().clone())
 }
 
 /// The code with each reference that `lookup` knows replaced by its FQDN. Everything else keeps its bytes.
 pub fn link(code: &str, lookup: &Lookup) -> Result<String, CompileError> {
-    Ok(link::link_edits(code, &references(code)?, lookup).apply(code))
+    Ok(Source::parse(code)?.link(lookup))
 }
 
 /// The reverse of [`link`]: FQDNs become the names that `names` (FQDN → name) has for them today.
 pub fn display(code: &str, names: &HashMap<String, String>) -> Result<String, CompileError> {
-    Ok(link::display_edits(code, &references(code)?, names).apply(code))
+    Ok(Source::parse(code)?.display(names))
 }
 
 /// The JSON Schema (2020-12) of `args`, from how the code uses it.
 pub fn infer_parameters(code: &str) -> Result<serde_json::Value, CompileError> {
-    with_parsed(code, |parsed| Ok(parameters::infer(parsed, &Bindings::of(parsed))))
+    Ok(Source::parse(code)?.infer_parameters())
 }
 
 /// The code with literals that look like secrets or settings turned into parameters.
 pub fn lift_literals(code: &str) -> Result<Lifted, CompileError> {
-    with_parsed(code, |parsed| Ok(lift::lift(parsed, &Bindings::of(parsed))))
+    Ok(Source::parse(code)?.lift_literals())
 }
 
 /// What the caller knows when it compiles.
@@ -76,25 +81,20 @@ pub struct Compiled {
     pub references: References,
     /// The code with FQDNs in the place of names.
     pub linked: String,
+    /// The canonical hash of `linked`.
+    pub linked_hash: String,
     pub structure: Structure,
     /// The JSON Schema of `args`, from how the code uses it.
     pub parameters: serde_json::Value,
+    /// The JSON Schema of what the code returns, if it can be told.
+    pub output: Option<serde_json::Value>,
     /// JavaScript that reports its path: the body of an async function, line by line the code it was made from.
     pub executable: String,
 }
 
 /// Compiles code, in one parse.
 pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, CompileError> {
-    with_parsed(code, |parsed| {
-        let bindings = Bindings::of(parsed);
-        let references = References::of(parsed, &bindings);
-        let (mut structure, probes) = structure::build(parsed, &bindings, &references, &options.lookup);
-        let links = link::link_edits(code, &references, &options.lookup);
-        let executable = executable::executable(parsed, &links, &structure, &probes)?;
-        structure.add_provides(&options.schemas);
-        let parameters = parameters::infer(parsed, &bindings);
-        Ok(Compiled { linked: links.apply(code), references, structure, parameters, executable })
-    })
+    Source::parse(code)?.compile(options)
 }
 
 #[cfg(test)]

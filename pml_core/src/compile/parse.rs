@@ -6,11 +6,13 @@ use swc_ecma_ast::{
     Module, ModuleDecl, ModuleItem, ReturnStmt, StaticBlock, Stmt, WithStmt,
 };
 use swc_ecma_parser::error::{Error, SyntaxError};
+use swc_ecma_parser::unstable::{Capturing, TokenAndSpan};
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::depth::check_depth;
 use super::error::{CompileError, ErrorKind};
+use super::interrupt;
 use super::stack::with_stack_for;
 
 /// Longer code is refused at once. At this size the worst input found takes well below a second to compile.
@@ -23,6 +25,8 @@ const NO_MODULES: &str =
 pub(crate) struct Parsed<'a> {
     pub(crate) code: &'a str,
     pub(crate) items: Vec<ModuleItem>,
+    pub(crate) tokens: Vec<TokenAndSpan>,
+    levels: usize,
 }
 
 /// The byte offset of a position in the code.
@@ -35,6 +39,32 @@ pub(crate) fn range(span: Span) -> std::ops::Range<usize> {
 }
 
 impl<'a> Parsed<'a> {
+    /// Parses code as the body of an async function in strict mode.
+    pub(crate) fn of(code: &'a str) -> Result<Self, CompileError> {
+        if code.len() > MAX_CODE_BYTES {
+            return Err(CompileError {
+                kind: ErrorKind::TooComplex,
+                line: 1,
+                column: 1,
+                message: format!("the code has {} bytes, more than the {MAX_CODE_BYTES} allowed", code.len()),
+                hint: Some("split it into several capabilities, and pass data as arguments".to_owned()),
+            });
+        }
+        interrupt::check()?;
+        let levels = check_depth(code)?;
+        interrupt::check()?;
+        let (module, tokens) = with_stack_for(levels, || without_panics(code, parse_module))?;
+        let parsed = Parsed { code, items: module.body, tokens, levels };
+        parsed.with_stack(|| refuse_unsupported(&parsed))?;
+        interrupt::check()?;
+        Ok(parsed)
+    }
+
+    /// Does `work`, which walks the tree, on a stack that is large enough for that.
+    pub(crate) fn with_stack<T>(&self, work: impl FnOnce() -> T) -> T {
+        with_stack_for(self.levels, work)
+    }
+
     pub(crate) fn text(&self, span: Span) -> &'a str {
         self.code.get(range(span)).unwrap_or_default()
     }
@@ -47,27 +77,12 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// Parses code as the body of an async function in strict mode and hands it on, on a stack that is large enough for its depth.
-pub(crate) fn with_parsed<T>(
-    code: &str,
-    work: impl FnOnce(&Parsed<'_>) -> Result<T, CompileError>,
-) -> Result<T, CompileError> {
-    if code.len() > MAX_CODE_BYTES {
-        return Err(CompileError {
-            kind: ErrorKind::TooComplex,
-            line: 1,
-            column: 1,
-            message: format!("the code has {} bytes, more than the {MAX_CODE_BYTES} allowed", code.len()),
-            hint: Some("split it into several capabilities, and pass data as arguments".to_owned()),
-        });
+impl Drop for Parsed<'_> {
+    fn drop(&mut self) {
+        // Trees are dropped level by level, as they are walked.
+        let items = std::mem::take(&mut self.items);
+        with_stack_for(self.levels, || drop(items));
     }
-    let levels = check_depth(code)?;
-    with_stack_for(levels, || {
-        let module = without_panics(code, parse_module)?;
-        let parsed = Parsed { code, items: module.body };
-        refuse_unsupported(&parsed)?;
-        work(&parsed)
-    })
 }
 
 /// The parser has `unreachable!`s that some broken input does reach; here that is one more syntax error.
@@ -82,7 +97,7 @@ fn without_panics<T>(
     })
 }
 
-fn parse_module(code: &str) -> Result<Module, CompileError> {
+fn parse_module(code: &str) -> Result<(Module, Vec<TokenAndSpan>), CompileError> {
     if code.trim_start_matches('\u{feff}').starts_with("#!") {
         let hint = Some("remove the first line");
         return Err(CompileError::at(
@@ -96,13 +111,15 @@ fn parse_module(code: &str) -> Result<Module, CompileError> {
     let end = BytePos(1 + code.len() as u32);
     let syntax = Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() });
     let lexer = Lexer::new(syntax, EsVersion::latest(), StringInput::new(code, BytePos(1), end), None);
-    let mut parser = Parser::new_from(lexer);
+    // About one token in four bytes.
+    let mut parser = Parser::new_from(Capturing::with_capacity(lexer, code.len() / 4));
     let module = parser.parse_module();
+    let tokens = parser.input_mut().iter_mut().take();
     // The code is a function's body, so a `return` outside of functions is fine; in static blocks it's checked later.
     let recovered =
         parser.take_errors().into_iter().find(|error| !matches!(error.kind(), SyntaxError::ReturnNotAllowed));
     match (module, recovered) {
-        (Ok(module), None) => Ok(module),
+        (Ok(module), None) => Ok((module, tokens)),
         (Ok(_), Some(error)) | (Err(error), None) => Err(syntax_error(code, &error)),
         (Err(fatal), Some(first)) => {
             let earliest = if first.span().lo < fatal.span().lo { first } else { fatal };
@@ -241,7 +258,7 @@ mod tests {
     use super::*;
 
     fn refused(code: &str) -> CompileError {
-        with_parsed(code, |_| Ok(())).expect_err(code)
+        Parsed::of(code).map(drop).expect_err(code)
     }
 
     #[test]
@@ -254,7 +271,7 @@ mod tests {
             "const f = async <T,>(x: T) => x; return f<number>(1)",
             "",
         ] {
-            assert!(with_parsed(code, |_| Ok(())).is_ok(), "{code}");
+            assert!(Parsed::of(code).map(drop).is_ok(), "{code}");
         }
     }
 
@@ -297,7 +314,7 @@ mod tests {
     #[test]
     fn strict_mode_and_static_blocks_keep_their_rules() {
         assert!(refused("class A { static { return } }").message.contains("static block"));
-        assert!(with_parsed("class A { static { [1].map(x => { return x }) } }", |_| Ok(())).is_ok());
+        assert!(Parsed::of("class A { static { [1].map(x => { return x }) } }").is_ok());
         refused("with (a) { b }");
         refused("const eval = 1");
     }
@@ -329,7 +346,7 @@ mod tests {
             for levels in (20..super::super::depth::MAX_DEPTH).rev() {
                 let code = format!("x={}a{}", open.repeat(levels), close.repeat(levels));
                 if check_depth(&code).is_ok() {
-                    assert!(with_parsed(&code, |_| Ok(())).is_ok(), "{open} {levels}");
+                    assert!(Parsed::of(&code).is_ok(), "{open} {levels}");
                     break;
                 }
             }

@@ -3,42 +3,46 @@
 use serde_json::Value as Json;
 use swc_common::Span;
 
+use super::build::shortened;
 use super::{ArgumentValue, Arguments};
 use crate::compile::parse::Parsed;
 use crate::compile::value::{Chain, Draft, Key, Root, Step, TemplatePart};
 
-/// Gives the id of the node that a call became.
-pub(crate) type NodeIds<'a> = dyn Fn(Span) -> Option<&'a str> + 'a;
-
-/// The first argument of a call; an object's fields are the arguments by name.
-pub(crate) fn arguments(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -> Arguments {
+/// The first argument of a call; an object's fields are the arguments by name. `ids` gives the node that a call became.
+pub(crate) fn arguments<'i>(
+    parsed: &Parsed<'_>,
+    draft: Draft,
+    ids: &impl Fn(Span) -> Option<&'i str>,
+) -> Arguments {
     match draft {
         Draft::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), argument(parsed, value, ids))).collect()
+            fields.into_iter().map(|(name, value)| (name, argument(parsed, value, ids))).collect()
         }
         other => Arguments::from([("...".to_owned(), argument(parsed, other, ids))]),
     }
 }
 
-fn argument(parsed: &Parsed<'_>, draft: &Draft, ids: &NodeIds<'_>) -> ArgumentValue {
+fn argument<'i>(parsed: &Parsed<'_>, draft: Draft, ids: &impl Fn(Span) -> Option<&'i str>) -> ArgumentValue {
     match draft {
-        Draft::Literal(value) => ArgumentValue::Literal { value: value.clone() },
+        Draft::Literal(value) => ArgumentValue::Literal { value },
         Draft::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), argument(parsed, value, ids)));
+            let fields = fields.into_iter().map(|(name, value)| (name, argument(parsed, value, ids)));
             literal_object(fields.collect())
         }
-        Draft::Array(items) => literal_array(items.iter().map(|item| argument(parsed, item, ids)).collect()),
+        Draft::Array(items) => {
+            literal_array(items.into_iter().map(|item| argument(parsed, item, ids)).collect())
+        }
         Draft::Template(parts) => {
-            let text = parts.iter().map(|part| match part {
-                TemplatePart::Text(text) => text.clone(),
+            let text = parts.into_iter().map(|part| match part {
+                TemplatePart::Text(text) => text,
                 TemplatePart::Value(value) => {
                     format!("${{{}}}", as_expression(&argument(parsed, value, ids)))
                 }
             });
             ArgumentValue::Template { template: text.collect() }
         }
-        Draft::Source(span) => ArgumentValue::Expression { expression: parsed.text(*span).to_owned() },
-        Draft::Chain(chain) => chain_argument(parsed, chain, ids),
+        Draft::Source(span) => ArgumentValue::Expression { expression: shortened(parsed.text(span)) },
+        Draft::Chain(chain) => chain_argument(parsed, &chain, ids),
     }
 }
 
@@ -68,7 +72,11 @@ fn literal_of(value: ArgumentValue) -> Option<Json> {
     }
 }
 
-fn chain_argument(parsed: &Parsed<'_>, chain: &Chain, ids: &NodeIds<'_>) -> ArgumentValue {
+fn chain_argument<'i>(
+    parsed: &Parsed<'_>,
+    chain: &Chain,
+    ids: &impl Fn(Span) -> Option<&'i str>,
+) -> ArgumentValue {
     let written = || {
         let end = chain
             .steps
@@ -76,7 +84,7 @@ fn chain_argument(parsed: &Parsed<'_>, chain: &Chain, ids: &NodeIds<'_>) -> Argu
             .and_then(<[Step]>::last)
             .map_or(chain.root_span, |step| step.span);
         let span = Span::new(chain.root_span.lo.min(end.lo), chain.root_span.hi.max(end.hi));
-        parsed.text(span).to_owned()
+        shortened(parsed.text(span))
     };
     if chain.steps.iter().any(|step| step.key == Key::Dynamic) {
         return ArgumentValue::Expression { expression: written() };

@@ -1,56 +1,41 @@
 //! Builds the structure: walks the code in the order it runs and keeps the frontier, the places that control can come from.
 
-use std::borrow::Cow;
+use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 
-use super::arguments::{NodeIds, arguments};
+use super::arguments::arguments;
+use super::frontier::{ENTRY, End, Frontier, Way};
 use super::probe::{NodeIndex, Site};
 use super::{Edge, EdgeKind, Node, Probe, Structure};
 use crate::compile::bindings::{BindingId, Bindings};
+use crate::compile::error::{CompileError, ErrorKind};
+use crate::compile::interrupt;
 use crate::compile::link::Lookup;
-use crate::compile::parse::Parsed;
+use crate::compile::parse::{Parsed, offset};
 use crate::compile::references::{Reference, References};
-use crate::compile::value::{Draft, draft_of};
+use crate::compile::value::draft_of;
 
-/// Stands for whatever comes before a function that is being walked.
-const ENTRY: NodeIndex = NodeIndex::MAX;
+/// Code with more ways between its calls than this is refused: each is an edge, and they can grow with the square.
+const MAX_EDGES: usize = 200_000;
+/// How much of a condition or expression the structure shows.
+const MAX_TEXT_CHARS: usize = 1000;
+/// How many steps the walk takes before it asks whether to stop.
+const STEPS_BETWEEN_QUESTIONS: usize = 4096;
 
-/// A place that control comes from: a node, and the outcome that leads on if it is a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct End {
-    pub(super) node: NodeIndex,
-    pub(super) kind: EdgeKind,
-    pub(super) outcome: Option<Cow<'static, str>>,
-}
-
-impl End {
-    pub(super) fn plain(node: NodeIndex) -> Self {
-        Self { node, kind: EdgeKind::Sequence, outcome: None }
-    }
-
-    pub(super) fn outcome(node: NodeIndex, outcome: impl Into<Cow<'static, str>>) -> Self {
-        Self { node, kind: EdgeKind::Conditional, outcome: Some(outcome.into()) }
-    }
-
-    pub(super) fn contains(node: NodeIndex) -> Self {
-        Self { node, kind: EdgeKind::Contains, outcome: None }
-    }
-}
-
-enum Content {
-    Call { reference: usize, arguments: Option<Draft> },
-    Decision { condition: String },
+enum Content<'a> {
+    Call { reference: usize, argument: Option<&'a Expr> },
+    Decision { condition: &'a str },
     Fork,
     Join,
     Loop,
 }
 
-struct NodeDraft {
+struct NodeDraft<'a> {
     at: BytePos,
-    content: Content,
+    content: Content<'a>,
 }
 
 /// The body of a function that the code declares.
@@ -60,10 +45,16 @@ pub(super) enum Body<'a> {
     Expression(&'a Expr),
 }
 
+/// Where control enters a function that was walked, and where it leaves it.
+struct Walked {
+    entries: Vec<NodeIndex>,
+    exits: Frontier,
+}
+
 enum LocalFunction<'a> {
     Waiting(Body<'a>),
     Walking,
-    Walked { entries: Vec<NodeIndex>, exits: Vec<End> },
+    Walked(Rc<Walked>),
 }
 
 /// Where a `break` or `continue` leads.
@@ -77,16 +68,20 @@ pub(super) struct Builder<'a> {
     pub(super) parsed: &'a Parsed<'a>,
     pub(super) bindings: &'a Bindings,
     pub(super) references: &'a References,
-    nodes: Vec<NodeDraft>,
-    edges: Vec<(End, NodeIndex)>,
+    nodes: Vec<NodeDraft<'a>>,
+    edges: Vec<(Frontier, NodeIndex)>,
     entries: Vec<NodeIndex>,
     probes: Vec<Probe>,
-    pub(super) frontier: Vec<End>,
+    pub(super) frontier: Frontier,
     pub(super) returns: Vec<Vec<End>>,
     pub(super) jumps: Vec<Jump>,
+    /// What the cases of `switch` statements are called.
+    pub(super) labels: Vec<String>,
     functions: FxHashMap<BindingId, LocalFunction<'a>>,
     declared: Vec<BindingId>,
     by_call: FxHashMap<Span, NodeIndex>,
+    steps: usize,
+    stopped: Option<CompileError>,
 }
 
 /// How far the builder had come, to undo what turned out to hold no call.
@@ -95,7 +90,7 @@ pub(super) struct Mark {
     edges: usize,
     entries: usize,
     probes: usize,
-    frontier: Vec<End>,
+    frontier: Frontier,
 }
 
 /// The structure, and where the executable has to report; a probe's node is an index into the structure's nodes.
@@ -104,21 +99,24 @@ pub(crate) fn build(
     bindings: &Bindings,
     references: &References,
     lookup: &Lookup,
-) -> (Structure, Vec<Probe>) {
+) -> Result<(Structure, Vec<Probe>), CompileError> {
     let mut builder = Builder {
         parsed,
         bindings,
         references,
-        nodes: Vec::new(),
-        edges: Vec::new(),
+        nodes: Vec::with_capacity(32),
+        edges: Vec::with_capacity(32),
         entries: Vec::new(),
-        probes: Vec::new(),
-        frontier: Vec::new(),
+        probes: Vec::with_capacity(32),
+        frontier: Frontier::Nowhere,
         returns: vec![Vec::new()],
         jumps: Vec::new(),
+        labels: Vec::new(),
         functions: FxHashMap::default(),
         declared: Vec::new(),
         by_call: FxHashMap::default(),
+        steps: 0,
+        stopped: None,
     };
     for statement in parsed.statements() {
         builder.declare_function(statement);
@@ -131,6 +129,25 @@ pub(crate) fn build(
 }
 
 impl<'a> Builder<'a> {
+    /// Counts work; true if the walk is to end here.
+    pub(super) fn is_stopped(&mut self, work: usize) -> bool {
+        let before = self.steps;
+        self.steps += work;
+        if before / STEPS_BETWEEN_QUESTIONS != self.steps / STEPS_BETWEEN_QUESTIONS && self.stopped.is_none()
+        {
+            self.stopped = interrupt::check().err();
+        }
+        self.stopped.is_some()
+    }
+
+    /// The code has more ways between its calls than anybody could read.
+    fn too_many_ways(&self, node: Option<NodeIndex>) -> CompileError {
+        let at = node.and_then(|node| self.nodes.get(node)).map_or(0, |node| offset(node.at));
+        let message = format!("there are too many ways between the calls (more than {MAX_EDGES})");
+        let hint = Some("split it into several capabilities, or into functions with fewer returns");
+        CompileError::at(self.parsed.code, at, ErrorKind::TooComplex, message, hint)
+    }
+
     pub(super) fn mark(&self) -> Mark {
         Mark {
             nodes: self.nodes.len(),
@@ -154,13 +171,11 @@ impl<'a> Builder<'a> {
         self.frontier = mark.frontier;
     }
 
-    fn add(&mut self, at: BytePos, content: Content) -> NodeIndex {
+    fn add(&mut self, at: BytePos, content: Content<'a>) -> NodeIndex {
         let node = self.nodes.len();
         self.nodes.push(NodeDraft { at, content });
-        for end in std::mem::take(&mut self.frontier) {
-            self.connect(end, node);
-        }
-        self.frontier = vec![End::plain(node)];
+        let before = std::mem::replace(&mut self.frontier, Frontier::One(End::plain(node)));
+        self.connect(before, node);
         node
     }
 
@@ -168,16 +183,17 @@ impl<'a> Builder<'a> {
         self.probes.push(Probe { node, site });
     }
 
-    fn connect(&mut self, from: End, to: NodeIndex) {
-        if from.node == ENTRY {
+    fn connect(&mut self, from: Frontier, to: NodeIndex) {
+        if from.has_entry() {
             self.entries.push(to);
-        } else {
+        }
+        if !matches!(from, Frontier::Nowhere | Frontier::One(End { node: ENTRY, .. })) {
             self.edges.push((from, to));
         }
     }
 
-    pub(super) fn decision(&mut self, at: BytePos, condition: &str) -> NodeIndex {
-        self.add(at, Content::Decision { condition: condition.trim().to_owned() })
+    pub(super) fn decision(&mut self, at: BytePos, condition: &'a str) -> NodeIndex {
+        self.add(at, Content::Decision { condition: condition.trim() })
     }
 
     pub(super) fn fork(&mut self, at: BytePos) -> NodeIndex {
@@ -197,24 +213,20 @@ impl<'a> Builder<'a> {
         &mut self,
         call: Span,
         callee: &Expr,
-        first: Option<&Expr>,
+        argument: Option<&'a Expr>,
         is_optional_call: bool,
     ) -> bool {
         let Some(&reference) = self.references.by_call.get(&call) else { return false };
-        let arguments = first.map(|argument| draft_of(self.bindings, argument));
-        let node = self.add(call.lo, Content::Call { reference, arguments });
+        let node = self.add(call.lo, Content::Call { reference, argument });
         self.by_call.insert(call, node);
         let short_circuits = holds_optional(callee);
         self.probe(node, Site::Call { callee: callee.span(), short_circuits, is_optional_call });
         true
     }
 
-    pub(super) fn add_ends(&mut self, ends: Vec<End>) {
-        for end in ends {
-            if !self.frontier.contains(&end) {
-                self.frontier.push(end);
-            }
-        }
+    pub(super) fn add_ends(&mut self, ends: &[End]) {
+        self.frontier.append(ends);
+        self.is_stopped(ends.len());
     }
 
     pub(super) fn declare_function(&mut self, statement: &'a Stmt) {
@@ -242,51 +254,48 @@ impl<'a> Builder<'a> {
         if let Some(LocalFunction::Waiting(body)) = self.functions.get(&function) {
             let body = *body;
             self.functions.insert(function, LocalFunction::Walking);
-            let (entries, exits) = self.walk_body(body);
-            self.functions.insert(function, LocalFunction::Walked { entries, exits });
+            let walked = Rc::new(self.walk_body(body));
+            self.functions.insert(function, LocalFunction::Walked(walked));
         }
-        let Some(LocalFunction::Walked { entries, exits }) = self.functions.get(&function) else { return };
-        let (entries, exits) = (entries.clone(), exits.clone());
-        self.pass_through(&entries, exits);
+        if let Some(LocalFunction::Walked(walked)) = self.functions.get(&function) {
+            let walked = Rc::clone(walked);
+            self.pass_through(&walked);
+        }
     }
 
     /// A function written in the place where it runs.
     pub(super) fn run_here(&mut self, body: Body<'a>) {
-        let (entries, exits) = self.walk_body(body);
-        self.pass_through(&entries, exits);
+        let walked = self.walk_body(body);
+        self.pass_through(&walked);
     }
 
-    fn pass_through(&mut self, entries: &[NodeIndex], exits: Vec<End>) {
+    fn pass_through(&mut self, function: &Walked) {
         let before = std::mem::take(&mut self.frontier);
-        for &entry in entries {
-            for end in &before {
-                self.connect(end.clone(), entry);
-            }
+        for &entry in &function.entries {
+            self.connect(before.clone(), entry);
         }
-        for end in exits {
-            if end.node == ENTRY {
-                self.add_ends(before.clone());
-            } else {
-                self.add_ends(vec![end]);
-            }
-        }
+        let work = if function.exits.has_entry() { before.len() + function.exits.len() } else { 0 };
+        self.frontier = function.exits.entered_from(before);
+        self.is_stopped(work);
     }
 
-    fn walk_body(&mut self, body: Body<'a>) -> (Vec<NodeIndex>, Vec<End>) {
-        let outer_frontier = std::mem::replace(&mut self.frontier, vec![End::plain(ENTRY)]);
+    fn walk_body(&mut self, body: Body<'a>) -> Walked {
+        let outer_frontier = std::mem::replace(&mut self.frontier, Frontier::One(End::plain(ENTRY)));
         let outer_entries = std::mem::take(&mut self.entries);
         let outer_jumps = std::mem::take(&mut self.jumps);
         self.returns.push(Vec::new());
-        match body {
+        // One function calls another, however shallow each is.
+        let parsed = self.parsed;
+        parsed.with_stack(|| match body {
             Body::Statements(statements) => self.block(statements),
             Body::Expression(expr) => self.expr(expr),
-        }
+        });
         let returned = self.returns.pop().unwrap_or_default();
-        self.add_ends(returned);
+        self.add_ends(&returned);
         self.jumps = outer_jumps;
         let entries = std::mem::replace(&mut self.entries, outer_entries);
         let exits = std::mem::replace(&mut self.frontier, outer_frontier);
-        (entries, exits)
+        Walked { entries, exits }
     }
 
     fn walk_uncalled_functions(&mut self) {
@@ -295,66 +304,103 @@ impl<'a> Builder<'a> {
         while let Some(&function) = self.declared.get(next) {
             next += 1;
             if matches!(self.functions.get(&function), Some(LocalFunction::Waiting(_))) {
-                self.frontier = Vec::new();
+                self.frontier = Frontier::Nowhere;
                 self.call_local(function);
             }
         }
     }
 
-    fn finish(self, lookup: &Lookup) -> (Structure, Vec<Probe>) {
+    fn finish(mut self, lookup: &Lookup) -> Result<(Structure, Vec<Probe>), CompileError> {
+        if let Some(error) = self.stopped.take() {
+            return Err(error);
+        }
         let mut order: Vec<NodeIndex> = (0..self.nodes.len()).collect();
         order.sort_by_key(|&node| self.nodes[node].at);
         let mut place = vec![0; order.len()];
         let mut ids = vec![String::new(); order.len()];
-        let mut counts: FxHashMap<char, usize> = FxHashMap::default();
+        let mut counts = [0; 5];
         for (index, &node) in order.iter().enumerate() {
-            let letter = match self.nodes[node].content {
-                Content::Call { .. } => 'n',
-                Content::Decision { .. } => 'd',
-                Content::Fork => 'f',
-                Content::Join => 'j',
-                Content::Loop => 'l',
+            let (letter, count) = match self.nodes[node].content {
+                Content::Call { .. } => ('n', &mut counts[0]),
+                Content::Decision { .. } => ('d', &mut counts[1]),
+                Content::Fork => ('f', &mut counts[2]),
+                Content::Join => ('j', &mut counts[3]),
+                Content::Loop => ('l', &mut counts[4]),
             };
-            let count = counts.entry(letter).or_default();
             *count += 1;
             ids[node] = format!("{letter}{count}");
             place[node] = index;
         }
-        let id_of_call: Box<NodeIds<'_>> =
-            Box::new(|call: Span| self.by_call.get(&call).map(|&node| ids[node].as_str()));
-        let nodes = order
-            .iter()
-            .map(|&node| self.finished_node(&self.nodes[node].content, &ids[node], lookup, &*id_of_call))
-            .collect();
-        let mut seen = FxHashSet::with_capacity_and_hasher(self.edges.len(), Default::default());
-        let edges = self.edges.iter().filter(|edge| seen.insert(*edge)).map(|(from, to)| Edge {
-            from: ids[from.node].clone(),
-            to: ids[*to].clone(),
-            kind: from.kind,
-            outcome: from.outcome.as_deref().map(str::to_owned),
-            coverage: None,
-        });
-        let edges = edges.collect();
-        drop(id_of_call);
+        let edges = self.finished_edges(&ids)?;
+        let id_of_call = |call: Span| self.by_call.get(&call).map(|&node| ids[node].as_str());
+        let mut nodes = Vec::with_capacity(order.len());
+        for (index, &node) in order.iter().enumerate() {
+            if index % STEPS_BETWEEN_QUESTIONS == STEPS_BETWEEN_QUESTIONS - 1 {
+                interrupt::check()?;
+            }
+            nodes.push(self.finished_node(&self.nodes[node].content, &ids[node], lookup, &id_of_call));
+        }
         let mut probes = self.probes;
         for probe in &mut probes {
             probe.node = place[probe.node];
         }
-        (Structure { nodes, edges }, probes)
+        Ok((Structure { nodes, edges }, probes))
     }
 
-    fn finished_node(&self, content: &Content, id: &str, lookup: &Lookup, ids: &NodeIds<'_>) -> Node {
+    fn finished_edges(&self, ids: &[String]) -> Result<Vec<Edge>, CompileError> {
+        let mut edges = Vec::with_capacity(self.edges.len());
+        let mut seen = FxHashSet::with_capacity_and_hasher(self.edges.len(), Default::default());
+        let mut shared = FxHashSet::default();
+        let mut work = 0;
+        for (from, to) in &self.edges {
+            // A function with many exits leads to the same place however often it is called.
+            if from.address().is_some_and(|address| !shared.insert((address, *to))) {
+                continue;
+            }
+            work += from.len();
+            for end in from.iter().filter(|end| end.node != ENTRY && seen.insert((*end, *to))) {
+                edges.push(self.finished_edge(end, &ids[end.node], &ids[*to]));
+            }
+            if edges.len() > MAX_EDGES || work > 16 * MAX_EDGES {
+                return Err(self.too_many_ways(Some(*to)));
+            }
+        }
+        Ok(edges)
+    }
+
+    fn finished_edge(&self, end: End, from: &str, to: &str) -> Edge {
+        let (kind, outcome) = match end.way {
+            Way::On => (EdgeKind::Sequence, None),
+            Way::Contains => (EdgeKind::Contains, None),
+            Way::True => (EdgeKind::Conditional, Some("true")),
+            Way::False => (EdgeKind::Conditional, Some("false")),
+            Way::Catch => (EdgeKind::Conditional, Some("catch")),
+            Way::Default => (EdgeKind::Conditional, Some("default")),
+            Way::Case(label) => (EdgeKind::Conditional, self.labels.get(label).map(String::as_str)),
+        };
+        let (from, to, outcome) = (from.to_owned(), to.to_owned(), outcome.map(str::to_owned));
+        Edge { from, to, kind, outcome, coverage: None }
+    }
+
+    fn finished_node<'i>(
+        &self,
+        content: &Content<'_>,
+        id: &str,
+        lookup: &Lookup,
+        ids: &impl Fn(Span) -> Option<&'i str>,
+    ) -> Node {
         let id = id.to_owned();
         match content {
-            Content::Decision { condition } => Node::Decision { id, condition: condition.clone() },
+            Content::Decision { condition } => Node::Decision { id, condition: shortened(condition) },
             Content::Fork => Node::Fork { id },
             Content::Join => Node::Join { id },
             Content::Loop => Node::Loop { id },
-            Content::Call { reference, arguments: draft } => {
+            Content::Call { reference, argument } => {
                 let reference: &Reference = &self.references.found[*reference];
-                let arguments =
-                    draft.as_ref().map(|draft| arguments(self.parsed, draft, ids)).unwrap_or_default();
-                let name = reference.candidates.first().cloned().unwrap_or_default();
+                let arguments = argument
+                    .map(|argument| arguments(self.parsed, draft_of(self.bindings, argument), ids))
+                    .unwrap_or_default();
+                let name = || reference.candidates.first().cloned().unwrap_or_default();
                 match reference.target(lookup) {
                     Some(fqdn) => {
                         let version = reference.version.clone();
@@ -362,12 +408,20 @@ impl<'a> Builder<'a> {
                     }
                     None if reference.capability_only => {
                         let version = reference.version.clone();
-                        Node::Capability { id, capability_id: name, version, arguments }
+                        Node::Capability { id, capability_id: name(), version, arguments }
                     }
-                    None => Node::Task { id, tool: name, arguments },
+                    None => Node::Task { id, tool: name(), arguments },
                 }
             }
         }
+    }
+}
+
+/// The text of a piece of code as the structure shows it: pieces lie in each other, so long ones end in `…`.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod build;
+mod frontier;
 mod probe;
 mod walk;
 

@@ -3,7 +3,8 @@
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 
-use super::build::{Body, Builder, End, Jump};
+use super::build::{Body, Builder, Jump};
+use super::frontier::{End, Frontier, Way};
 use super::probe::Site;
 use crate::compile::value::{as_call, as_member, literal_json, promise_method, unwrap};
 
@@ -40,6 +41,9 @@ impl<'a> Builder<'a> {
     }
 
     fn labeled_statement(&mut self, statement: &'a Stmt, label: Option<&swc_atoms::Atom>) {
+        if self.is_stopped(1) {
+            return;
+        }
         match statement {
             Stmt::Block(block) => match label {
                 Some(_) => self.breakable(label, false, |builder| builder.block(&block.stmts)),
@@ -54,12 +58,12 @@ impl<'a> Builder<'a> {
                 self.optional(statement.arg.as_deref());
                 let ends = std::mem::take(&mut self.frontier);
                 if let Some(returns) = self.returns.last_mut() {
-                    returns.extend(ends);
+                    ends.add_to(returns);
                 }
             }
             Stmt::Throw(statement) => {
                 self.expr(&statement.arg);
-                self.frontier.clear();
+                self.frontier = Frontier::Nowhere;
             }
             Stmt::Break(statement) => self.jump(statement.label.as_ref(), true),
             Stmt::Continue(statement) => self.jump(statement.label.as_ref(), false),
@@ -153,10 +157,10 @@ impl<'a> Builder<'a> {
             let test = statement.test.span();
             let node = self.decision(test.hi, self.parsed.text(test));
             self.probe(node, Site::Branch { test });
-            self.frontier = vec![End::outcome(node, "true")];
+            self.frontier = Frontier::of(node, Way::True);
             self.statement(&statement.cons);
-            ends.append(&mut self.frontier);
-            self.frontier = vec![End::outcome(node, "false")];
+            std::mem::take(&mut self.frontier).add_to(&mut ends);
+            self.frontier = Frontier::of(node, Way::False);
             match statement.alt.as_deref() {
                 Some(Stmt::If(next)) => chain = Some(next),
                 Some(alternative) => self.statement(alternative),
@@ -164,15 +168,15 @@ impl<'a> Builder<'a> {
             }
         }
         let last = std::mem::take(&mut self.frontier);
-        self.add_ends(ends);
-        self.add_ends(last);
+        self.add_ends(&ends);
+        self.frontier.join(last);
     }
 
     fn switch(&mut self, statement: &'a SwitchStmt) {
         self.expr(&statement.discriminant);
         let discriminant = statement.discriminant.span();
         let node = self.decision(discriminant.hi, self.parsed.text(discriminant));
-        self.frontier.clear();
+        self.frontier = Frontier::Nowhere;
         let mut has_default = false;
         for case in &statement.cases {
             for inner in &case.cons {
@@ -191,14 +195,15 @@ impl<'a> Builder<'a> {
                 Spanned::span,
             );
             // What falls through from the case before comes here too.
-            self.add_ends(vec![End::outcome(node, label.clone())]);
+            self.frontier.push(End { node, way: Way::Case(self.labels.len()) });
+            self.labels.push(label.clone());
             self.probe(node, Site::Case { before_colon, label });
             for inner in &case.cons {
                 self.statement(inner);
             }
         }
         if !has_default {
-            self.add_ends(vec![End::outcome(node, "default")]);
+            self.frontier.push(End { node, way: Way::Default });
             self.probe(node, Site::NoDefault { discriminant });
         }
     }
@@ -208,11 +213,11 @@ impl<'a> Builder<'a> {
             Some(handler) => {
                 let node = self.decision(statement.span.lo, "try");
                 self.block(&statement.block.stmts);
-                let body_ends = std::mem::replace(&mut self.frontier, vec![End::outcome(node, "catch")]);
+                let body_ends = std::mem::replace(&mut self.frontier, Frontier::of(node, Way::Catch));
                 self.probe(node, Site::Catch { block: handler.body.span });
                 self.block(&handler.body.stmts);
                 let catch_ends = std::mem::replace(&mut self.frontier, body_ends);
-                self.add_ends(catch_ends);
+                self.frontier.join(catch_ends);
             }
             None => self.block(&statement.block.stmts),
         }
@@ -229,7 +234,7 @@ impl<'a> Builder<'a> {
             None => jump.label.is_none() || jump.is_loop,
         });
         if let Some(jump) = target.filter(|_| is_break) {
-            jump.breaks.extend(ends);
+            ends.add_to(&mut jump.breaks);
         }
     }
 
@@ -237,7 +242,7 @@ impl<'a> Builder<'a> {
         self.jumps.push(Jump { label: label.cloned(), is_loop, breaks: Vec::new() });
         inside(self);
         if let Some(jump) = self.jumps.pop() {
-            self.add_ends(jump.breaks);
+            self.add_ends(&jump.breaks);
         }
     }
 
@@ -253,10 +258,10 @@ impl<'a> Builder<'a> {
         let node = self.loop_node(at);
         self.probe(node, Site::LoopStatement { body: body.span(), is_block: matches!(body, Stmt::Block(_)) });
         self.breakable(label, true, |builder| {
-            builder.frontier = vec![End::contains(node)];
+            builder.frontier = Frontier::of(node, Way::Contains);
             head(builder);
             builder.statement(body);
-            builder.frontier = vec![End::plain(node)];
+            builder.frontier = Frontier::of(node, Way::On);
         });
         if self.has_only(&mark, 1) {
             self.undo(mark);
@@ -270,6 +275,9 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn expr(&mut self, expr: &'a Expr) {
+        if self.is_stopped(1) {
+            return;
+        }
         let expr = unwrap(expr);
         if let Some((callee, args, span, is_optional)) = as_call(expr) {
             self.call(callee, args, span, is_optional);
@@ -286,16 +294,16 @@ impl<'a> Builder<'a> {
                 let test = cond.test.span();
                 let node = self.decision(test.hi, self.parsed.text(test));
                 self.probe(node, Site::Branch { test });
-                self.frontier = vec![End::outcome(node, "true")];
+                self.frontier = Frontier::of(node, Way::True);
                 self.expr(&cond.cons);
-                let ends = std::mem::replace(&mut self.frontier, vec![End::outcome(node, "false")]);
+                let ends = std::mem::replace(&mut self.frontier, Frontier::of(node, Way::False));
                 self.expr(&cond.alt);
-                self.add_ends(ends);
+                self.frontier.join(ends);
             }
             Expr::Bin(binary) => match binary.op {
-                BinaryOp::LogicalAnd => self.logical(binary, "true"),
-                BinaryOp::LogicalOr => self.logical(binary, "false"),
-                BinaryOp::NullishCoalescing => self.logical(binary, "true"),
+                BinaryOp::LogicalAnd => self.logical(binary, Way::True),
+                BinaryOp::LogicalOr => self.logical(binary, Way::False),
+                BinaryOp::NullishCoalescing => self.logical(binary, Way::True),
                 _ => {
                     self.expr(&binary.left);
                     self.expr(&binary.right);
@@ -372,7 +380,7 @@ impl<'a> Builder<'a> {
     fn class(&mut self, class: &'a Class) {
         let frontier = std::mem::take(&mut self.frontier);
         for member in &class.body {
-            self.frontier.clear();
+            self.frontier = Frontier::Nowhere;
             match member {
                 ClassMember::Constructor(constructor) => {
                     if let Some(body) = &constructor.body {
@@ -392,20 +400,20 @@ impl<'a> Builder<'a> {
     }
 
     /// `&&`, `||` and `??` decide only if what they may skip calls something.
-    fn logical(&mut self, binary: &'a BinExpr, runs_on: &'static str) {
+    fn logical(&mut self, binary: &'a BinExpr, runs_on: Way) {
         self.expr(&binary.left);
         let mark = self.mark();
         let test = binary.left.span();
         let node = self.decision(test.hi, self.parsed.text(test));
         let is_nullish = binary.op == BinaryOp::NullishCoalescing;
         self.probe(node, if is_nullish { Site::Nullish { test } } else { Site::Branch { test } });
-        self.frontier = vec![End::outcome(node, runs_on)];
+        self.frontier = Frontier::of(node, runs_on);
         self.expr(&binary.right);
         if self.has_only(&mark, 1) {
             self.undo(mark);
         } else {
-            let skipped = if runs_on == "true" { "false" } else { "true" };
-            self.add_ends(vec![End::outcome(node, skipped)]);
+            let skipped = if runs_on == Way::True { Way::False } else { Way::True };
+            self.frontier.push(End { node, way: skipped });
         }
     }
 
@@ -446,9 +454,9 @@ impl<'a> Builder<'a> {
         match unwrap(argument) {
             Expr::Array(array) => {
                 for element in array.elems.iter().flatten() {
-                    self.frontier = vec![End::plain(fork)];
+                    self.frontier = Frontier::of(fork, Way::On);
                     self.expr(&element.expr);
-                    ends.append(&mut self.frontier);
+                    std::mem::take(&mut self.frontier).add_to(&mut ends);
                 }
             }
             other => self.expr(other),
@@ -457,7 +465,7 @@ impl<'a> Builder<'a> {
             self.undo(mark);
             return true;
         }
-        self.add_ends(ends);
+        self.add_ends(&ends);
         let join = self.join(span.hi);
         self.probe(join, Site::Join { call: span });
         true
@@ -494,9 +502,9 @@ impl<'a> Builder<'a> {
         if let Some(site) = site {
             self.probe(node, site);
         }
-        self.frontier = vec![End::contains(node)];
+        self.frontier = Frontier::of(node, Way::Contains);
         self.expr(function);
-        self.frontier = vec![End::plain(node)];
+        self.frontier = Frontier::of(node, Way::On);
         if self.has_only(&mark, 1) {
             self.undo(mark);
         }
