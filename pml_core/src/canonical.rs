@@ -11,12 +11,24 @@ use swc_ecma_visit::{Visit, VisitWith};
 use crate::{
     compile::{Links, Parsed, offset},
     error::Result,
+    fqdn::LONGEST_HASH,
 };
 
 /// BLAKE3, in hex, of the code's canonical form.
 pub fn code_hash(code: &str) -> Result<String> {
     let parsed = Parsed::of(code)?;
     Ok(parsed.with_stack(|| canonical_hash(&parsed, &Links::default())))
+}
+
+/// The same with as many characters as an FQDN may ever need.
+pub fn long_code_hash(code: &str) -> Result<String> {
+    let parsed = Parsed::of(code)?;
+    let mut hash = [0; LONGEST_HASH / 2];
+    parsed.with_stack(|| {
+        let canonical = canonical(&parsed, &Links::default());
+        blake3::Hasher::new().update(canonical.as_bytes()).finalize_xof().fill(&mut hash);
+    });
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// BLAKE3 of any text, in hex.
