@@ -173,9 +173,9 @@ fn parameter_property(parameter: &ParamOrTsParamProp) -> Option<String> {
     match parameter {
         ParamOrTsParamProp::Param(_) => None,
         ParamOrTsParamProp::TsParamProp(property) => match &property.param {
-            TsParamPropParam::Ident(name) => Some(name.id.sym.to_string()),
+            TsParamPropParam::Ident(name) => Some(name.id.sym.as_str().to_owned()),
             TsParamPropParam::Assign(assign) => match &*assign.left {
-                Pat::Ident(name) => Some(name.id.sym.to_string()),
+                Pat::Ident(name) => Some(name.id.sym.as_str().to_owned()),
                 _ => None,
             },
         },
