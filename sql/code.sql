@@ -9,10 +9,6 @@ CREATE FUNCTION @extschema@.pml_text_hash(content text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_text_hash_wrapper';
 COMMENT ON FUNCTION @extschema@.pml_text_hash(text) IS 'BLAKE3 of a text, in hex';
 
-CREATE FUNCTION @extschema@.pml_code_tools(code text) RETURNS text[]
-  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_code_tools_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_code_tools(text) IS 'The tools that the code calls, as server:tool, in source order';
-
 CREATE FUNCTION @extschema@.pml_version_tag(tag text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_version_tag_wrapper';
 COMMENT ON FUNCTION @extschema@.pml_version_tag(text) IS 'A semantic version as it is stored (v1.2.0), or an error';

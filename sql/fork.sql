@@ -12,9 +12,10 @@ BEGIN
   LOOP
     INSERT INTO pml.capability_records AS new
       (display_name, org, project, record_type, code_snippet, parameters_schema, description, tags, tools_used,
-       routing, routing_explicit, code_url, parent_id, forked_from, change_summary)
+       routing, routing_explicit, code_url, output_schema, source, parent_id, forked_from, change_summary)
     SELECT pml_fork.name, @extschema@.pml_org(), @extschema@.pml_project(), r.record_type, v.code_snippet,
-           v.parameters_schema, r.description, r.tags, '{}', r.routing, r.routing_explicit, v.code_url, r.id, r.id,
+           CASE WHEN v.parameters_explicit THEN v.parameters_schema END, r.description, r.tags, '{}', r.routing,
+           r.routing_explicit, v.code_url, CASE WHEN v.output_explicit THEN v.output_schema END, v.source, r.id, r.id,
            format('Forked from %s.%s:%s version %s', r.org, r.project, r.display_name, v.version)
     FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id
     WHERE r.id = located[1] AND v.version = located[2]::integer

@@ -29,11 +29,64 @@ $$;
 COMMENT ON FUNCTION @extschema@.pml_check_name_free(text, text, text, text) IS
   'An error that says who holds the name, as far as the current user may know';
 
+CREATE FUNCTION @extschema@.pml_check_code(code text) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF coalesce($1, '') !~ '\S' THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
+      HINT = 'Give the body of an async function, for example: return args.a + args.b';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_check_code(text) IS 'An error if there is no code';
+
+CREATE FUNCTION @extschema@.pml_compiled_before(fqdn text, code text) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+           'hash', v.code_hash, 'linked', v.code_snippet, 'executable', v.executable, 'structure', v.structure,
+           'parameters', @extschema@.pml_infer_parameters(v.code_snippet), 'output', v.output_schema,
+           'tools', v.tools_used, 'capabilities', v.capabilities_used, 'unresolved', v.unresolved)
+  FROM pml.capability_versions v
+  WHERE v.capability_fqdn = $1 AND v.code_snippet = $2 AND v.executable IS NOT NULL
+  ORDER BY v.version DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION @extschema@.pml_compiled_before(text, text) IS
+  'What was compiled when this code was saved: an old version or a copy means what it meant, whatever has that name today';
+
+CREATE FUNCTION @extschema@.pml_record_compiled(kept pml.capability_records, compiled jsonb)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  kept.code_snippet := compiled ->> 'linked';
+  kept.code_hash := compiled ->> 'hash';
+  kept.executable := compiled ->> 'executable';
+  kept.structure := compiled -> 'structure';
+  kept.unresolved := compiled -> 'unresolved';
+  kept.capabilities_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'capabilities'));
+  RETURN kept;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_record_compiled(pml.capability_records, jsonb) IS
+  'The record with what pml_compile made of its code';
+
+CREATE FUNCTION @extschema@.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT @extschema@.pml_structure_with($3, @extschema@.pml_schemas_of($1, $2, ARRAY(
+    SELECT coalesce(node ->> 'tool', node ->> 'capabilityId') FROM jsonb_array_elements($3 -> 'nodes') AS node)))
+$$;
+COMMENT ON FUNCTION @extschema@.pml_structure_now(text, text, jsonb) IS
+  'A structure with the provides edges that today''s schemas give';
+
 CREATE FUNCTION @extschema@.pml_record_fill() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   admin boolean := @extschema@.pml_is_admin();
+  compiled jsonb;
   parts text[];
 BEGIN
   -- A restore, or an admin who says exactly what the row is.
@@ -66,19 +119,26 @@ BEGIN
     NEW.action := @extschema@.pml_check_part('server name', substr(NEW.display_name, 5));
     NEW.code_hash := @extschema@.pml_text_hash(concat_ws(' ', NEW.display_name, NEW.code_url));
   ELSE
-    IF NEW.code_snippet IS NULL OR NEW.code_snippet !~ '\S' THEN
-      RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
-        HINT = 'Give the body of an async function, for example: return args.a + args.b';
+    IF NEW.code_snippet IS NULL AND NEW.source ->> 'type' <> 'code' THEN
+      NEW.code_snippet := @extschema@.pml_source_code(NEW.source);
     END IF;
-    NEW.code_hash := @extschema@.pml_code_hash(NEW.code_snippet);
+    PERFORM @extschema@.pml_check_code(NEW.code_snippet);
+    compiled := coalesce(@extschema@.pml_compiled_before(NEW.forked_from, NEW.code_snippet),
+                         @extschema@.pml_compile(NEW.code_snippet));
+    NEW := @extschema@.pml_record_compiled(NEW, compiled);
+    NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
+    NEW.parameters_schema := coalesce(NEW.parameters_schema, @extschema@.pml_source_parameters(NEW.source),
+                                      compiled -> 'parameters');
+    NEW.output_explicit := NEW.output_schema IS NOT NULL;
+    NEW.output_schema := coalesce(NEW.output_schema, nullif(compiled -> 'output', 'null'));
     IF NEW.tools_used = '{}' THEN
-      NEW.tools_used := @extschema@.pml_code_tools(NEW.code_snippet);
+      NEW.tools_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools'));
     END IF;
     parts := @extschema@.pml_birth_parts(@extschema@.pml_check_name(NEW.display_name), NEW.code_hash, NEW.tools_used);
     NEW.namespace := parts[1];
     NEW.action := parts[2];
     IF NOT NEW.routing_explicit THEN
-      NEW.routing := @extschema@.pml_routing_in(NEW.org, NEW.project, NEW.tools_used);
+      NEW.routing := @extschema@.pml_routing_in(NEW.org, NEW.project, NEW.tools_used || NEW.capabilities_used);
     END IF;
   END IF;
   IF NEW.display_name IS NOT NULL THEN
@@ -94,6 +154,9 @@ CREATE FUNCTION @extschema@.pml_record_guard() RETURNS trigger
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   changed text;
+  compiled jsonb;
+  -- How the extension itself asks for it, when a schema has changed.
+  only_structure boolean := NEW.structure IS NULL AND OLD.structure IS NOT NULL;
 BEGIN
   SELECT c.name INTO changed
   FROM (VALUES
@@ -142,9 +205,60 @@ BEGIN
     NEW.deleted_by := @extschema@.pml_actor();
   END IF;
 
+  IF OLD.record_type = 'capability' THEN
+    IF NEW.source IS DISTINCT FROM OLD.source AND NEW.source ->> 'type' <> 'code'
+       AND NEW.code_snippet IS NOT DISTINCT FROM OLD.code_snippet THEN
+      NEW.code_snippet := @extschema@.pml_source_code(NEW.source);
+    ELSIF NEW.code_snippet IS DISTINCT FROM OLD.code_snippet AND NEW.source IS NOT DISTINCT FROM OLD.source THEN
+      NEW.source := '{"type": "code"}';
+    END IF;
+    IF NEW.code_snippet IS DISTINCT FROM OLD.code_snippet THEN
+      PERFORM @extschema@.pml_check_code(NEW.code_snippet);
+      IF current_setting('pml.restore_version') = 'on' THEN
+        compiled := @extschema@.pml_compiled_before(OLD.id, NEW.code_snippet);
+      END IF;
+      compiled := coalesce(compiled, @extschema@.pml_compile(NEW.code_snippet));
+    END IF;
+    IF compiled IS NULL AND (NEW.code_hash, NEW.executable, NEW.unresolved, NEW.capabilities_used)
+       IS DISTINCT FROM (OLD.code_hash, OLD.executable, OLD.unresolved, OLD.capabilities_used) THEN
+      RAISE EXCEPTION USING ERRCODE = 'PM007',
+        MESSAGE = format('The hash, executable and calls of capability "%s" follow from its code', OLD.display_name),
+        HINT = 'Change code_snippet.';
+    END IF;
+    IF compiled ->> 'linked' <> OLD.code_snippet THEN
+      NEW := @extschema@.pml_record_compiled(NEW, compiled);
+      IF NEW.tools_used IS NOT DISTINCT FROM OLD.tools_used THEN
+        NEW.tools_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools'));
+      END IF;
+    ELSE
+      NEW.code_snippet := OLD.code_snippet;
+      NEW.code_hash := OLD.code_hash;
+      NEW.executable := OLD.executable;
+      NEW.unresolved := OLD.unresolved;
+      NEW.capabilities_used := OLD.capabilities_used;
+      IF NEW.structure IS DISTINCT FROM OLD.structure THEN
+        NEW.structure := @extschema@.pml_structure_now(OLD.org, OLD.project, OLD.structure);
+      END IF;
+    END IF;
+    IF NEW.parameters_explicit = OLD.parameters_explicit
+       AND NEW.parameters_schema IS DISTINCT FROM OLD.parameters_schema THEN
+      NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
+    END IF;
+    IF NOT NEW.parameters_explicit AND (compiled IS NOT NULL OR NEW.parameters_schema IS NULL) THEN
+      NEW.parameters_schema := coalesce(@extschema@.pml_source_parameters(NEW.source), compiled -> 'parameters',
+                                        @extschema@.pml_infer_parameters(NEW.code_snippet));
+    END IF;
+    IF NEW.output_explicit = OLD.output_explicit AND NEW.output_schema IS DISTINCT FROM OLD.output_schema THEN
+      NEW.output_explicit := NEW.output_schema IS NOT NULL;
+    END IF;
+    IF NOT NEW.output_explicit AND (compiled IS NOT NULL OR NEW.output_schema IS DISTINCT FROM OLD.output_schema) THEN
+      NEW.output_schema := nullif(coalesce(compiled, @extschema@.pml_compile(NEW.code_snippet)) -> 'output', 'null');
+    END IF;
+  END IF;
+
   NEW.version_tag := @extschema@.pml_version_tag(NEW.version_tag);
-  IF (NEW.code_snippet, NEW.parameters_schema, NEW.code_url, NEW.version_tag)
-     IS DISTINCT FROM (OLD.code_snippet, OLD.parameters_schema, OLD.code_url, OLD.version_tag) THEN
+  IF (NEW.code_snippet, NEW.parameters_schema, NEW.output_schema, NEW.code_url, NEW.version_tag)
+     IS DISTINCT FROM (OLD.code_snippet, OLD.parameters_schema, OLD.output_schema, OLD.code_url, OLD.version_tag) THEN
     NEW.version := OLD.version + 1;
     -- A tag belongs to the version it was given to.
     IF NEW.version_tag = OLD.version_tag THEN
@@ -164,33 +278,21 @@ BEGIN
       HINT = 'It is given with the change itself.';
   END IF;
 
-  IF NEW.code_snippet IS DISTINCT FROM OLD.code_snippet THEN
-    IF NEW.code_snippet IS NULL OR NEW.code_snippet !~ '\S' THEN
-      RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
-        HINT = 'Give the body of an async function, or use pml_delete.';
-    END IF;
-    NEW.code_hash := @extschema@.pml_code_hash(NEW.code_snippet);
-    IF NEW.tools_used IS NOT DISTINCT FROM OLD.tools_used THEN
-      NEW.tools_used := @extschema@.pml_code_tools(NEW.code_snippet);
-    END IF;
-  ELSIF OLD.record_type = 'capability' AND NEW.code_hash IS DISTINCT FROM OLD.code_hash THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM007',
-      MESSAGE = format('Column "code_hash" of capability "%s" follows from its code', OLD.display_name),
-      HINT = 'Change code_snippet.';
-  END IF;
   IF OLD.record_type = 'capability' THEN
     IF NEW.routing_explicit = OLD.routing_explicit AND NEW.routing IS DISTINCT FROM OLD.routing THEN
       NEW.routing_explicit := true;
     ELSIF NOT NEW.routing_explicit
-      AND (OLD.routing_explicit OR NEW.tools_used IS DISTINCT FROM OLD.tools_used) THEN
-      NEW.routing := @extschema@.pml_routing_in(OLD.org, OLD.project, NEW.tools_used);
+      AND (OLD.routing_explicit OR NEW.tools_used IS DISTINCT FROM OLD.tools_used
+           OR NEW.capabilities_used IS DISTINCT FROM OLD.capabilities_used) THEN
+      NEW.routing := @extschema@.pml_routing_in(OLD.org, OLD.project, NEW.tools_used || NEW.capabilities_used);
     END IF;
   END IF;
 
   NEW.updated_by := OLD.updated_by;
   NEW.updated_at := OLD.updated_at;
-  -- Being used is not being changed. Later versions have later times, whatever the clock does.
-  IF (NEW.usage_count, NEW.success_count, NEW.total_latency_ms)
+  -- Neither being used nor knowing more of the tools it calls is being changed. Later versions have later times,
+  -- whatever the clock does.
+  IF NOT only_structure AND (NEW.usage_count, NEW.success_count, NEW.total_latency_ms)
      IS NOT DISTINCT FROM (OLD.usage_count, OLD.success_count, OLD.total_latency_ms)
      OR NEW.version > OLD.version OR NEW.display_name IS DISTINCT FROM OLD.display_name THEN
     NEW.updated_by := @extschema@.pml_actor();

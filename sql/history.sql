@@ -5,11 +5,11 @@ CREATE FUNCTION @extschema@.pml_history(spec text)
   LANGUAGE sql STABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
   WITH steps AS (
-    SELECT v.*, coalesce(lag(coalesce(v.code_snippet, v.code_url)) OVER past, '') AS before,
-           coalesce(v.code_snippet, v.code_url, '') AS after,
+    SELECT v.*, coalesce(lag(shown.code) OVER past, '') AS before, coalesce(shown.code, '') AS after,
            coalesce('version ' || lag(v.version) OVER past, 'nothing') AS before_label
     FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
     JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version <= found.at[2]::integer
+    CROSS JOIN LATERAL (SELECT coalesce(@extschema@.pml_display_code(v.code_snippet), v.code_url) AS code) AS shown
     WINDOW past AS (ORDER BY v.version))
   SELECT s.version, s.version_tag, s.updated_by, s.updated_at, s.change_summary,
          @extschema@.pml_diff(s.before, s.after, s.before_label, 'version ' || s.version)

@@ -22,11 +22,12 @@ COMMENT ON FUNCTION @extschema@.pml_lookup(text) IS 'What a caller needs to know
 CREATE FUNCTION @extschema@.pml_code(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT v.code_snippet
+  SELECT @extschema@.pml_display_code(v.code_snippet)
   FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
   JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version = found.at[2]::integer
 $$;
-COMMENT ON FUNCTION @extschema@.pml_code(text) IS 'The code of that version; NULL for a server';
+COMMENT ON FUNCTION @extschema@.pml_code(text) IS
+  'The code of that version, with today''s names for the capabilities it calls; NULL for a server';
 
 CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -40,10 +41,18 @@ CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
         'type', r.record_type,
         'version', v.version,
         'version_tag', v.version_tag,
-        'code_snippet', v.code_snippet,
+        'code_snippet', @extschema@.pml_display_code(v.code_snippet),
+        'source', v.source || CASE WHEN v.source ->> 'type' = 'code'
+                                   THEN jsonb_build_object('code', @extschema@.pml_display_code(v.code_snippet)) ELSE '{}' END,
         'code_hash', v.code_hash,
         'code_url', v.code_url,
         'parameters_schema', v.parameters_schema,
+        'output_schema', v.output_schema,
+        'executable', v.executable,
+        'structure', CASE WHEN v.version = r.version THEN r.structure ELSE v.structure END,
+        'tools_used', CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END,
+        'capabilities_used', v.capabilities_used,
+        'unresolved', v.unresolved,
         'change_summary', v.change_summary,
         'success_rate', @extschema@.pml_success_rate(r.success_count, r.usage_count),
         'avg_latency_ms', round(r.total_latency_ms::numeric / nullif(r.usage_count, 0), 2),

@@ -47,6 +47,8 @@ CREATE POLICY readers ON pml.tool_schema FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'project', ''));
 CREATE POLICY writers ON pml.tool_schema
   USING (@extschema@.pml_may_act(org, project)) WITH CHECK (@extschema@.pml_may_act(org, project));
+CREATE POLICY readers ON pml.provides_edges FOR SELECT
+  USING (@extschema@.pml_visible(org, project, 'project', ''));
 CREATE POLICY readers ON pml.tool_usage FOR SELECT
   USING (@extschema@.pml_visible(org, project, 'private', actor));
 CREATE POLICY readers ON pml.execution_trace FOR SELECT

@@ -39,6 +39,14 @@ CREATE TABLE pml.capability_records (
   routing_explicit boolean NOT NULL DEFAULT false,
   code_url text,
   deleted_by text,
+  source jsonb NOT NULL DEFAULT '{"type": "code"}' CHECK (source ->> 'type' IN ('code', 'dag', 'tool')),
+  executable text,
+  structure jsonb,
+  unresolved jsonb NOT NULL DEFAULT '[]',
+  capabilities_used text[] COLLATE "C" NOT NULL DEFAULT '{}',
+  parameters_explicit boolean NOT NULL DEFAULT false,
+  output_schema jsonb,
+  output_explicit boolean NOT NULL DEFAULT false,
   UNIQUE (org, project, namespace, action, hash),
   CHECK (id = org || '.' || project || '.' || namespace || '.' || action || '.' || hash),
   CHECK ((record_type = 'capability') = (code_snippet IS NOT NULL)),
@@ -53,6 +61,11 @@ CREATE INDEX capability_records_tags ON pml.capability_records USING gin (tags);
 CREATE INDEX capability_records_visibility ON pml.capability_records (visibility);
 CREATE INDEX capability_records_code ON pml.capability_records (org, project, code_hash);
 CREATE INDEX capability_records_parent ON pml.capability_records (parent_id) WHERE parent_id IS NOT NULL;
+
+-- pml_resolve's ways in: one page, no comparing; a tree takes three or four and a comparison for each bit of the count.
+CREATE INDEX capability_records_scoped_name ON pml.capability_records
+  USING hash ((org || '.' || project || ':' || display_name));
+CREATE INDEX capability_records_fqdn ON pml.capability_records USING hash (id);
 
 -- Two sessions that register the same code at once: one makes the record, the other finds it. Private records of
 -- different people may hold the same code, since neither may learn of the other's; so may forks and later versions.
@@ -88,7 +101,8 @@ COMMENT ON COLUMN pml.capability_records.success_count IS 'How often that went w
 COMMENT ON COLUMN pml.capability_records.total_latency_ms IS 'The time of all its runs together, in milliseconds';
 COMMENT ON COLUMN pml.capability_records.tags IS 'Free labels';
 COMMENT ON COLUMN pml.capability_records.visibility IS 'private (the creator), project, org or public';
-COMMENT ON COLUMN pml.capability_records.code_snippet IS 'The code of the current version; NULL for a server';
+COMMENT ON COLUMN pml.capability_records.code_snippet IS
+  'The code of the current version, with FQDNs for the capabilities it calls (pml_code shows names); NULL for a server';
 COMMENT ON COLUMN pml.capability_records.parameters_schema IS 'JSON Schema of its arguments';
 COMMENT ON COLUMN pml.capability_records.description IS 'What it does, in words';
 COMMENT ON COLUMN pml.capability_records.tools_used IS 'The tools it calls, as server:tool';
@@ -97,3 +111,11 @@ COMMENT ON COLUMN pml.capability_records.routing_explicit IS 'Whether routing wa
 COMMENT ON COLUMN pml.capability_records.code_url IS 'Where the implementation of a server can be fetched';
 COMMENT ON COLUMN pml.capability_records.deleted_at IS 'When it was deleted; the row stays as a tombstone';
 COMMENT ON COLUMN pml.capability_records.deleted_by IS 'The actor who deleted it';
+COMMENT ON COLUMN pml.capability_records.source IS 'What it was made from: {"type": "code"}, or the DAG or tool that its code was made from';
+COMMENT ON COLUMN pml.capability_records.executable IS 'The JavaScript that runs: types stripped, calls and decisions report';
+COMMENT ON COLUMN pml.capability_records.structure IS 'The static structure: nodes and edges, known before it runs';
+COMMENT ON COLUMN pml.capability_records.unresolved IS 'Where its calls can''t be told before it runs';
+COMMENT ON COLUMN pml.capability_records.capabilities_used IS 'The capabilities it calls, as the code does: FQDN or FQDN@version';
+COMMENT ON COLUMN pml.capability_records.parameters_explicit IS 'Whether parameters_schema was given, not inferred from the code';
+COMMENT ON COLUMN pml.capability_records.output_schema IS 'JSON Schema of its result, if known';
+COMMENT ON COLUMN pml.capability_records.output_explicit IS 'Whether output_schema was given, not inferred from the code';

@@ -1,9 +1,10 @@
 -- A new capability, or the one that has this code already.
 
 CREATE FUNCTION @extschema@.pml_register(
-    code text, name text DEFAULT NULL, description text DEFAULT NULL, parameters_schema jsonb DEFAULT NULL,
+    code text DEFAULT NULL, name text DEFAULT NULL, description text DEFAULT NULL, parameters_schema jsonb DEFAULT NULL,
     tags text[] DEFAULT NULL, visibility text DEFAULT NULL, routing text DEFAULT NULL, version_tag text DEFAULT NULL,
-    tools_used text[] DEFAULT NULL)
+    tools_used text[] DEFAULT NULL, lift_literals boolean DEFAULT false, output_schema jsonb DEFAULT NULL,
+    source jsonb DEFAULT NULL)
   RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -11,17 +12,28 @@ CREATE FUNCTION @extschema@.pml_register(
 DECLARE
   here_org text := @extschema@.pml_org();
   here_project text := @extschema@.pml_project();
-  whole_hash text := @extschema@.pml_code_hash(pml_register.code);
+  new_code text;
+  compiled jsonb;
   existing record;
   fqdn text;
 BEGIN
+  IF num_nonnulls(pml_register.code, pml_register.source) <> 1 THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_register needs code, or a source that is a DAG or tool',
+      HINT = 'For example: SELECT pml_register(''return args.a + args.b'', name => ''math:add'').';
+  END IF;
   PERFORM @extschema@.pml_check_may_act(here_org, here_project);
   PERFORM @extschema@.pml_check_name(pml_register.name), @extschema@.pml_check_visibility(pml_register.visibility),
           @extschema@.pml_check_routing(pml_register.routing), @extschema@.pml_version_tag(pml_register.version_tag);
+  new_code := coalesce(pml_register.code, @extschema@.pml_source_code(pml_register.source));
+  PERFORM @extschema@.pml_check_code(new_code);
+  IF pml_register.lift_literals THEN
+    new_code := @extschema@.pml_lift_literals(new_code) ->> 'code';
+  END IF;
+  compiled := @extschema@.pml_compile(new_code);
   LOOP
     SELECT r.id, r.display_name INTO existing
     FROM pml.capability_records r
-    WHERE r.org = here_org AND r.project = here_project AND r.code_hash = whole_hash
+    WHERE r.org = here_org AND r.project = here_project AND r.code_hash = compiled ->> 'hash'
       AND r.record_type = 'capability' AND r.deleted_at IS NULL
     ORDER BY r.display_name = pml_register.name DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
     LIMIT 1;
@@ -29,12 +41,13 @@ BEGIN
 
     INSERT INTO pml.capability_records AS r
       (display_name, org, project, code_snippet, description, parameters_schema, tags, visibility,
-       routing, routing_explicit, version_tag, tools_used)
+       routing, routing_explicit, version_tag, tools_used, output_schema, source)
     VALUES
-      (pml_register.name, here_org, here_project, pml_register.code, pml_register.description,
+      (pml_register.name, here_org, here_project, new_code, pml_register.description,
        pml_register.parameters_schema, coalesce(pml_register.tags, '{}'), coalesce(pml_register.visibility, 'private'),
        coalesce(pml_register.routing, 'cloud'), pml_register.routing IS NOT NULL, pml_register.version_tag,
-       coalesce(pml_register.tools_used, '{}'))
+       coalesce(pml_register.tools_used, '{}'), pml_register.output_schema,
+       coalesce(pml_register.source, '{"type": "code"}'))
     ON CONFLICT DO NOTHING
     RETURNING r.id INTO fqdn;
     IF fqdn IS NOT NULL THEN
@@ -60,5 +73,5 @@ BEGIN
   RETURN existing.id;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_register(text, text, text, jsonb, text[], text, text, text, text[]) IS
+COMMENT ON FUNCTION @extschema@.pml_register(text, text, text, jsonb, text[], text, text, text, text[], boolean, jsonb, jsonb) IS
   'Keeps code as a capability and returns its FQDN; code that the scope already has is reused';

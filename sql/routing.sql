@@ -6,13 +6,19 @@ CREATE FUNCTION @extschema@.pml_routing_in(org text, project text, tools text[])
   SELECT CASE WHEN bool_or(found.routing = 'local') THEN 'local' ELSE 'cloud' END
   FROM unnest($3) AS tool
   LEFT JOIN LATERAL (
-    -- A capability first, then the server of the scope, then the base server.
+    -- A capability first, by FQDN or name, then the server of the scope, then the base server.
     SELECT r.routing
-    FROM pml.capability_records r
-    WHERE r.deleted_at IS NULL
-      AND (r.org = $1 AND r.project = $2 AND r.display_name IN (tool, 'mcp:' || split_part(tool, ':', 1))
-           OR r.org = 'pml' AND r.project = 'std' AND r.display_name = 'mcp:' || split_part(tool, ':', 1))
-    ORDER BY r.record_type, r.org = $1 AND r.project = $2 DESC
+    FROM (SELECT o.routing, o.record_type, true AS is_here FROM pml.capability_records o
+          WHERE o.id = split_part(tool, '@', 1) AND o.deleted_at IS NULL
+          UNION ALL
+          SELECT o.routing, o.record_type, true FROM pml.capability_records o
+          WHERE o.org = $1 AND o.project = $2 AND o.display_name IN (tool, 'mcp:' || split_part(tool, ':', 1))
+            AND o.deleted_at IS NULL
+          UNION ALL
+          SELECT o.routing, o.record_type, false FROM pml.capability_records o
+          WHERE o.org = 'pml' AND o.project = 'std' AND o.display_name = 'mcp:' || split_part(tool, ':', 1)
+            AND o.deleted_at IS NULL) AS r
+    ORDER BY r.record_type, r.is_here DESC
     LIMIT 1) AS found ON true
 $$;
 COMMENT ON FUNCTION @extschema@.pml_routing_in(text, text, text[]) IS 'pml_routing, seen from the given scope';
@@ -23,7 +29,7 @@ CREATE FUNCTION @extschema@.pml_routing(tools text[]) RETURNS text
   SELECT @extschema@.pml_routing_in(@extschema@.pml_org(), @extschema@.pml_project(), $1)
 $$;
 COMMENT ON FUNCTION @extschema@.pml_routing(text[]) IS
-  'local if any of the tools (server:tool) belongs to a local server, else cloud; no tools are cloud';
+  'local if any of the tools (server:tool) belongs to a local server or is a local capability, else cloud';
 
 CREATE FUNCTION @extschema@.pml_check_routing(routing text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE

@@ -16,8 +16,8 @@ COMMENT ON FUNCTION @extschema@.pml_check_changed(boolean, text, text) IS
   'An error when a change met no row, because the record is of a scope in which the current user may not act';
 
 CREATE FUNCTION @extschema@.pml_update(
-    spec text, code text, version_tag text DEFAULT NULL, change_summary text DEFAULT NULL,
-    parameters_schema jsonb DEFAULT NULL)
+    spec text, code text DEFAULT NULL, version_tag text DEFAULT NULL, change_summary text DEFAULT NULL,
+    parameters_schema jsonb DEFAULT NULL, output_schema jsonb DEFAULT NULL, source jsonb DEFAULT NULL)
   RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -25,24 +25,31 @@ CREATE FUNCTION @extschema@.pml_update(
 DECLARE
   target text := (@extschema@.pml_locate(pml_update.spec))[1];
   tag text := @extschema@.pml_version_tag(pml_update.version_tag);
+  new_source jsonb := coalesce(pml_update.source, '{"type": "code"}');
+  new_code text;
   result integer;
 BEGIN
-  IF target IS NULL OR pml_update.code IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_update needs a spec and code';
+  IF target IS NULL OR num_nonnulls(pml_update.code, pml_update.source) <> 1 THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_update needs a spec, and code or a source';
   END IF;
+  PERFORM @extschema@.pml_check_code(coalesce(pml_update.code, '-'));
+  new_code := @extschema@.pml_transform(coalesce(pml_update.code, @extschema@.pml_source_code(pml_update.source)));
   IF EXISTS (SELECT FROM pml.capability_versions v WHERE v.capability_fqdn = target AND v.version_tag = tag) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Version tag %s already exists for %s', tag, split_part(pml_update.spec, '@', 1)),
       HINT = 'A tag names one version for ever. Give the next one.';
   END IF;
   UPDATE pml.capability_records r
-  SET code_snippet = pml_update.code,
+  SET code_snippet = new_code,
+      source = new_source,
       version_tag = coalesce(tag, r.version_tag),
       parameters_schema = coalesce(pml_update.parameters_schema, r.parameters_schema),
+      output_schema = coalesce(pml_update.output_schema, r.output_schema),
       -- A summary belongs to a change; without one there is nothing to say.
       change_summary = CASE
-        WHEN (r.code_snippet, r.parameters_schema) IS DISTINCT FROM
-             (pml_update.code, coalesce(pml_update.parameters_schema, r.parameters_schema)) OR tag IS NOT NULL
+        WHEN (r.code_snippet, r.parameters_schema, r.output_schema) IS DISTINCT FROM
+             (new_code, coalesce(pml_update.parameters_schema, r.parameters_schema),
+              coalesce(pml_update.output_schema, r.output_schema)) OR tag IS NOT NULL
         THEN pml_update.change_summary ELSE r.change_summary END
   WHERE r.id = target
   RETURNING r.version INTO result;
@@ -50,7 +57,7 @@ BEGIN
   RETURN result;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_update(text, text, text, text, jsonb) IS
+COMMENT ON FUNCTION @extschema@.pml_update(text, text, text, text, jsonb, jsonb, jsonb) IS
   'Makes a new version with this code and returns its number; the same code without a new tag changes nothing';
 
 CREATE FUNCTION @extschema@.pml_rollback(spec text) RETURNS integer
@@ -60,19 +67,25 @@ CREATE FUNCTION @extschema@.pml_rollback(spec text) RETURNS integer
 DECLARE
   located text[] := @extschema@.pml_locate(pml_rollback.spec);
   old record;
+  changed boolean;
   result integer;
 BEGIN
   SELECT * INTO old FROM pml.capability_versions v
   WHERE v.capability_fqdn = located[1] AND v.version = located[2]::integer;
+  PERFORM set_config('pml.restore_version', 'on', true);
   UPDATE pml.capability_records r
-  SET code_snippet = old.code_snippet, parameters_schema = old.parameters_schema, code_url = old.code_url,
+  SET code_snippet = old.code_snippet, source = old.source, code_url = old.code_url,
+      parameters_schema = old.parameters_schema, parameters_explicit = old.parameters_explicit,
+      output_schema = old.output_schema, output_explicit = old.output_explicit,
       change_summary = CASE
-        WHEN (r.code_snippet, r.parameters_schema, r.code_url) IS DISTINCT FROM
-             (old.code_snippet, old.parameters_schema, old.code_url)
+        WHEN (r.code_snippet, r.parameters_schema, r.output_schema, r.code_url) IS DISTINCT FROM
+             (old.code_snippet, old.parameters_schema, old.output_schema, old.code_url)
         THEN format('Rollback to version %s', old.version) ELSE r.change_summary END
   WHERE r.id = located[1]
   RETURNING r.version INTO result;
-  PERFORM @extschema@.pml_check_changed(FOUND, pml_rollback.spec, located[1]);
+  changed := FOUND;
+  PERFORM set_config('pml.restore_version', 'off', true);
+  PERFORM @extschema@.pml_check_changed(changed, pml_rollback.spec, located[1]);
   RETURN result;
 END
 $$;

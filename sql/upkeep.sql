@@ -66,6 +66,39 @@ END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_record_identify() IS 'Trigger: gives a new record the shortest FQDN that is free';
 
+CREATE FUNCTION @extschema@.pml_keep_dependencies(caller pml.capability_records) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  called text[] := ARRAY(SELECT DISTINCT split_part(key, '@', 1) FROM unnest(caller.capabilities_used) AS key);
+  circle text[];
+BEGIN
+  -- Two that start to call each other at the same moment: the second must see what the first did.
+  PERFORM pg_advisory_xact_lock(hashtext('pml.capability_dependencies'));
+  circle := @extschema@.pml_call_path(called, caller.id);
+  IF circle IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM005',
+      MESSAGE = 'Invalid code: capabilities would call each other in a circle: ' || (
+        SELECT string_agg(
+                 CASE WHEN r.visibility = 'public' OR r.created_by = caller.updated_by
+                        OR r.org = caller.org AND (r.visibility = 'org' OR r.visibility = 'project' AND r.project = caller.project)
+                      THEN r.display_name ELSE '(one that you can''t see)' END, ' → ' ORDER BY step.place)
+        FROM unnest(caller.id || circle) WITH ORDINALITY AS step (fqdn, place)
+        JOIN pml.capability_records r ON r.id = step.fqdn),
+      HINT = 'Let one of them do its part without calling the next.';
+  END IF;
+  DELETE FROM pml.capability_dependencies d
+  WHERE d.from_fqdn = caller.id AND d.edge_type = 'contains' AND d.to_fqdn <> ALL (called);
+  INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn, edge_type)
+  SELECT caller.id, r.id, 'contains' FROM pml.capability_records r WHERE r.id = ANY (called)
+  ON CONFLICT DO NOTHING;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_keep_dependencies(pml.capability_records) IS
+  'Makes the dependencies of a record those of its code, or fails if they would form a circle (internal)';
+REVOKE EXECUTE ON FUNCTION @extschema@.pml_keep_dependencies(pml.capability_records) FROM PUBLIC;
+
 CREATE FUNCTION @extschema@.pml_record_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -85,15 +118,27 @@ BEGIN
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
 
+  -- A restored record comes after its versions, and its dependencies after it.
   IF (is_new OR NEW.version <> OLD.version)
      AND NOT EXISTS (SELECT FROM pml.capability_versions v
                      WHERE v.capability_fqdn = NEW.id AND v.version = NEW.version) THEN
     INSERT INTO pml.capability_versions
-      (capability_fqdn, version, version_tag, code_snippet, code_hash, parameters_schema, code_url,
-       updated_by, updated_at, change_summary)
+      (capability_fqdn, version, version_tag, code_snippet, code_hash, parameters_schema, parameters_explicit,
+       output_schema, output_explicit, code_url, source, executable, structure, unresolved, tools_used,
+       capabilities_used, updated_by, updated_at, change_summary)
     VALUES
-      (NEW.id, NEW.version, NEW.version_tag, NEW.code_snippet, NEW.code_hash, NEW.parameters_schema, NEW.code_url,
-       NEW.updated_by, NEW.updated_at, NEW.change_summary);
+      (NEW.id, NEW.version, NEW.version_tag, NEW.code_snippet, NEW.code_hash, NEW.parameters_schema,
+       NEW.parameters_explicit, NEW.output_schema, NEW.output_explicit, NEW.code_url, NEW.source, NEW.executable,
+       NEW.structure, NEW.unresolved, NEW.tools_used, NEW.capabilities_used, NEW.updated_by, NEW.updated_at,
+       NEW.change_summary);
+    IF is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used THEN
+      PERFORM @extschema@.pml_keep_dependencies(NEW);
+    END IF;
+  END IF;
+  IF NOT is_new AND (NEW.parameters_schema, NEW.output_schema) IS DISTINCT FROM (OLD.parameters_schema, OLD.output_schema) THEN
+    UPDATE pml.capability_records r SET structure = NULL
+    FROM pml.capability_dependencies d
+    WHERE d.to_fqdn = NEW.id AND r.id = d.from_fqdn AND r.id <> NEW.id AND r.deleted_at IS NULL;
   END IF;
 
   IF NOT is_new AND NEW.deleted_at IS NOT NULL THEN

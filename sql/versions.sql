@@ -11,6 +11,15 @@ CREATE TABLE pml.capability_versions (
   code_hash text COLLATE "C" NOT NULL,
   parameters_schema jsonb,
   code_url text,
+  source jsonb NOT NULL DEFAULT '{"type": "code"}',
+  executable text,
+  structure jsonb,
+  unresolved jsonb NOT NULL DEFAULT '[]',
+  tools_used text[] NOT NULL DEFAULT '{}',
+  capabilities_used text[] COLLATE "C" NOT NULL DEFAULT '{}',
+  parameters_explicit boolean NOT NULL DEFAULT false,
+  output_schema jsonb,
+  output_explicit boolean NOT NULL DEFAULT false,
   updated_by text NOT NULL,
   updated_at timestamptz NOT NULL DEFAULT now(),
   change_summary text,
@@ -21,6 +30,9 @@ ALTER SEQUENCE pml.capability_versions_id_seq OWNED BY pml.capability_versions.i
 CREATE INDEX capability_versions_key ON pml.capability_versions (capability_fqdn, version_key, version)
   WHERE version_tag IS NOT NULL;
 CREATE INDEX capability_versions_time ON pml.capability_versions (capability_fqdn, updated_at, version);
+-- How pml_resolve finds a tag.
+CREATE INDEX capability_versions_tag ON pml.capability_versions USING hash ((capability_fqdn || '@' || version_tag))
+  WHERE version_tag IS NOT NULL;
 
 COMMENT ON TABLE pml.capability_versions IS 'All versions of all capabilities; append-only';
 COMMENT ON COLUMN pml.capability_versions.id IS 'Order of creation';
@@ -32,6 +44,15 @@ COMMENT ON COLUMN pml.capability_versions.code_snippet IS 'The code of this vers
 COMMENT ON COLUMN pml.capability_versions.code_hash IS 'Its whole hash';
 COMMENT ON COLUMN pml.capability_versions.parameters_schema IS 'JSON Schema of its arguments';
 COMMENT ON COLUMN pml.capability_versions.code_url IS 'Where this version of a server can be fetched';
+COMMENT ON COLUMN pml.capability_versions.source IS 'What this version was made from';
+COMMENT ON COLUMN pml.capability_versions.executable IS 'The JavaScript that runs';
+COMMENT ON COLUMN pml.capability_versions.structure IS 'The static structure, as it was known when the version was made';
+COMMENT ON COLUMN pml.capability_versions.unresolved IS 'Where its calls can''t be told before it runs';
+COMMENT ON COLUMN pml.capability_versions.tools_used IS 'The tools it calls, as server:tool';
+COMMENT ON COLUMN pml.capability_versions.capabilities_used IS 'The capabilities it calls, as the code does: FQDN or FQDN@version';
+COMMENT ON COLUMN pml.capability_versions.parameters_explicit IS 'Whether parameters_schema was given, not inferred';
+COMMENT ON COLUMN pml.capability_versions.output_schema IS 'JSON Schema of its result, if known';
+COMMENT ON COLUMN pml.capability_versions.output_explicit IS 'Whether output_schema was given, not inferred';
 COMMENT ON COLUMN pml.capability_versions.updated_by IS 'The actor who made it';
 COMMENT ON COLUMN pml.capability_versions.updated_at IS 'When it became the current one';
 COMMENT ON COLUMN pml.capability_versions.change_summary IS 'Why it was made';

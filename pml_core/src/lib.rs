@@ -12,7 +12,6 @@ pub mod name;
 pub mod namespace;
 pub mod nearest;
 pub mod spec;
-pub mod tools;
 pub mod version;
 
 pub use error::{Error, Result};

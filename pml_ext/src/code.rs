@@ -1,9 +1,9 @@
 //! `sql/code.sql`: code and versions as pure functions of text.
 
 use pgrx::pg_extern;
-use pml_core::{Error, canonical, diff, tools, version::Tag};
+use pml_core::{Error, canonical, diff, version::Tag};
 
-use crate::error::Report;
+use crate::{compile::compiler, error::Report};
 
 fn valid<T>(result: Result<T, Error>) -> T {
     Report::or_raise(result.map_err(Report::from))
@@ -11,17 +11,12 @@ fn valid<T>(result: Result<T, Error>) -> T {
 
 #[pg_extern(sql = false)]
 fn pml_code_hash(code: &str) -> String {
-    valid(canonical::code_hash(code))
+    compiler(code, |code| Ok(canonical::code_hash(code)?))
 }
 
 #[pg_extern(sql = false)]
 fn pml_text_hash(content: &str) -> String {
     canonical::hash(content)
-}
-
-#[pg_extern(sql = false)]
-fn pml_code_tools(code: &str) -> Vec<String> {
-    valid(tools::tools_used(code))
 }
 
 #[pg_extern(sql = false)]

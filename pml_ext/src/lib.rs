@@ -2,6 +2,7 @@
 
 mod caller;
 mod code;
+mod compile;
 mod error;
 mod explain;
 mod names;

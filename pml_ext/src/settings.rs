@@ -1,6 +1,6 @@
 //! The settings of the extension (`SET pml.…`).
 
-use std::ffi::CString;
+use std::ffi::{CString, IntoStringError};
 
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
@@ -9,6 +9,7 @@ static PROJECT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new
 static ACTOR: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static NAME_RESERVATION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
 static FORCE_DELETE: GucSetting<bool> = GucSetting::<bool>::new(false);
+static RESTORE_VERSION: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 pub(crate) fn define() {
     GucRegistry::define_string_guc(
@@ -53,6 +54,14 @@ pub(crate) fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_bool_guc(
+        c"pml.restore_version",
+        c"Code that an earlier version had keeps the links it had then.",
+        c"pml_rollback sets it for its own change.",
+        &RESTORE_VERSION,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
 }
 
 pub(crate) fn org() -> String {
@@ -69,5 +78,6 @@ pub(crate) fn actor() -> Option<String> {
 }
 
 fn text(setting: &'static GucSetting<Option<CString>>) -> String {
-    setting.get().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
+    let in_other_encoding = |error: IntoStringError| error.into_cstring().to_string_lossy().into_owned();
+    setting.get().map(|value| value.into_string().unwrap_or_else(in_other_encoding)).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! Everything that the SQL surface promises, one file for each behaviour.
 
+mod compile;
 mod concurrency;
 mod delete;
 mod documentation;

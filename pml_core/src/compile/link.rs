@@ -11,7 +11,7 @@ pub type Lookup = HashMap<String, String>;
 
 impl Reference {
     /// The FQDN that this reference means: its own, or that of the first name that is a capability.
-    pub(crate) fn target<'a>(&'a self, lookup: &'a Lookup) -> Option<&'a str> {
+    pub fn target<'a>(&'a self, lookup: &'a Lookup) -> Option<&'a str> {
         self.fqdn
             .as_deref()
             .or_else(|| self.candidates.iter().find_map(|name| lookup.get(name)).map(String::as_str))

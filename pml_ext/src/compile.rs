@@ -1,0 +1,220 @@
+//! `sql/compile.sql`: the compiler, as pure functions of code and of what the look-ups found.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+};
+
+use pgrx::{JsonB, pg_extern, pg_sys};
+use pml_core::compile::{
+    self, CompileError, CompileOptions, Dag, GenerateError, PipelineSource, Structure, ToolSchema,
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value as Json, json};
+
+use crate::error::{Kind, Report, Result};
+
+fn argument(message: String, hint: &str) -> Report {
+    Report { kind: Kind::InvalidArgument, message, detail: None, hint: Some(hint.to_owned()) }
+}
+
+impl From<CompileError> for Report {
+    fn from(error: CompileError) -> Self {
+        pml_core::Error::from(error).into()
+    }
+}
+
+impl From<GenerateError> for Report {
+    fn from(error: GenerateError) -> Self {
+        argument(error.to_string(), "Change what is given, or give the code itself.")
+    }
+}
+
+fn parsed<T: DeserializeOwned>(what: &str, value: &JsonB) -> Result<T> {
+    T::deserialize(&value.0)
+        .map_err(|error| argument(format!("Invalid {what}: {error}"), "See docs/compiler.md for its form."))
+}
+
+/// What the compiler makes of the inputs, or the error raised. A query cancel stops it. The inputs are dropped before an
+/// error jumps over them.
+pub(crate) fn compiler<Inputs, T>(inputs: Inputs, work: impl Fn(&Inputs) -> Result<T>) -> T {
+    // SAFETY: both are flags that a signal handler sets.
+    let is_cancelled = || unsafe { pg_sys::QueryCancelPending != 0 || pg_sys::ProcDiePending != 0 };
+    let mut result = compile::interruptible(is_cancelled, || work(&inputs));
+    if matches!(&result, Err(report) if report.kind == Kind::Interrupted) {
+        pgrx::check_for_interrupts!();
+        // Still here: whoever called has put interrupts off.
+        result = work(&inputs);
+    }
+    drop(inputs);
+    Report::or_raise(result)
+}
+
+/// The names and FQDNs that the code refers to, each once.
+#[pg_extern(sql = false)]
+fn pml_code_names(code: &str) -> Vec<String> {
+    compiler(code, |code| {
+        let references = compile::references(code)?;
+        let fqdns = references.found.iter().filter_map(|reference| reference.fqdn.as_deref());
+        let names: BTreeSet<&str> = references.names().into_iter().chain(fqdns).collect();
+        Ok(names.into_iter().map(str::to_owned).collect())
+    })
+}
+
+#[pg_extern(sql = false)]
+fn pml_link_with(code: &str, lookup: JsonB) -> String {
+    compiler((code, lookup), |(code, lookup)| Ok(compile::link(code, &parsed("look-up", lookup)?)?))
+}
+
+#[pg_extern(sql = false)]
+fn pml_display_with(code: &str, names: JsonB) -> String {
+    compiler((code, names), |(code, names)| Ok(compile::display(code, &parsed("names", names)?)?))
+}
+
+#[pg_extern(sql = false)]
+fn pml_infer_parameters(code: &str) -> JsonB {
+    compiler(code, |code| Ok(JsonB(compile::infer_parameters(code)?)))
+}
+
+#[pg_extern(sql = false)]
+fn pml_lift_literals(code: &str) -> JsonB {
+    compiler(code, |code| {
+        let lifted = compile::lift_literals(code)?;
+        Ok(JsonB(json!({ "code": lifted.code, "literals": lifted.literals })))
+    })
+}
+
+#[derive(Clone, PartialEq)]
+struct Inputs {
+    code: String,
+    lookup: Json,
+    schemas: Json,
+}
+
+thread_local! {
+    /// Registering compiles twice, once to find the capability that has the code already and once in the trigger.
+    static LAST: RefCell<Option<(Inputs, Json)>> = const { RefCell::new(None) };
+}
+
+#[pg_extern(sql = false)]
+fn pml_compile_with(code: &str, lookup: JsonB, schemas: JsonB) -> JsonB {
+    let inputs = Inputs { code: code.to_owned(), lookup: lookup.0, schemas: schemas.0 };
+    JsonB(compiler(inputs, |inputs| {
+        let known = LAST.with_borrow(|last| {
+            last.as_ref().filter(|(before, _)| before == inputs).map(|(_, compiled)| compiled.clone())
+        });
+        if let Some(compiled) = known {
+            return Ok(compiled);
+        }
+        let compiled = compiled(inputs)?;
+        LAST.set(Some((inputs.clone(), compiled.clone())));
+        Ok(compiled)
+    }))
+}
+
+fn compiled(inputs: &Inputs) -> Result<Json> {
+    let options = CompileOptions {
+        lookup: parsed("look-up", &JsonB(inputs.lookup.clone()))?,
+        schemas: parsed("schemas", &JsonB(inputs.schemas.clone()))?,
+    };
+    let compiled = compile::compile(&inputs.code, &options)?;
+    let mut seen = HashSet::new();
+    let (mut tools, mut capabilities) = (Vec::new(), Vec::new());
+    for reference in &compiled.references.found {
+        let (name, used) = match reference.target(&options.lookup) {
+            Some(fqdn) => {
+                let version = reference.version.as_ref().map_or_else(String::new, |tag| format!("@{tag}"));
+                (format!("{fqdn}{version}"), &mut capabilities)
+            }
+            None if reference.capability_only => continue,
+            None => match reference.candidates.first().filter(|name| name.contains(':')) {
+                Some(tool) => (tool.clone(), &mut tools),
+                None => continue,
+            },
+        };
+        if seen.insert(name.clone()) {
+            used.push(name);
+        }
+    }
+    Ok(json!({
+        "hash": compiled.linked_hash,
+        "linked": compiled.linked,
+        "executable": compiled.executable,
+        "structure": compiled.structure,
+        "parameters": compiled.parameters,
+        "output": compiled.output,
+        "tools": tools,
+        "capabilities": capabilities,
+        "unresolved": compiled.references.unresolved,
+    }))
+}
+
+/// The structure with its provides edges computed anew.
+#[pg_extern(sql = false)]
+fn pml_structure_with(structure: JsonB, schemas: JsonB) -> JsonB {
+    compiler((structure, schemas), |(structure, schemas)| {
+        let mut structure: Structure = parsed("structure", structure)?;
+        structure.add_provides(&parsed::<HashMap<String, ToolSchema>>("schemas", schemas)?);
+        Ok(JsonB(json!(structure)))
+    })
+}
+
+/// The edges between tools, of which one end at least is among the changed.
+#[pg_extern(sql = false)]
+fn pml_provides_between(schemas: JsonB, changed: Vec<Option<String>>) -> JsonB {
+    compiler((schemas, changed), |(schemas, changed)| {
+        let tools: BTreeMap<String, ToolSchema> = parsed("schemas", schemas)?;
+        let changed: HashSet<&str> = changed.iter().flatten().map(String::as_str).collect();
+        let edges = tools.iter().flat_map(|from| tools.iter().map(move |to| (from, to)));
+        let edges = edges
+            .filter(|(from, to)| from.0 != to.0 && (changed.contains(&**from.0) || changed.contains(&**to.0)))
+            .filter_map(|((from, given), (to, wanted))| compile::provides_edge((from, given), (to, wanted)));
+        Ok(JsonB(json!(edges.collect::<Vec<_>>())))
+    })
+}
+
+/// The code of a capability that is given as a DAG or as a tool.
+#[pg_extern(sql = false)]
+fn pml_source_code(source: JsonB) -> String {
+    compiler(source, |source| source_code(&source.0))
+}
+
+fn source_code(source: &Json) -> Result<String> {
+    const FORMS: &str = "Use {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
+                         {\"type\": \"tool\", \"toolId\": \"server:tool\", \"defaultArgs\": {…}}.";
+    match source.get("type").and_then(Json::as_str) {
+        Some("dag") => {
+            let dag: Dag = parsed("dagStructure", &JsonB(source["dagStructure"].clone()))?;
+            if dag.tasks.is_empty() {
+                return Err(argument("The DAG has no tasks".to_owned(), FORMS));
+            }
+            Ok(compile::dag_code(&dag)?)
+        }
+        Some("tool") => {
+            let tool = source.get("toolId").and_then(Json::as_str).filter(|tool| tool.contains(':'));
+            let tool = tool.ok_or_else(|| argument("The source names no tool".to_owned(), FORMS))?;
+            match source.get("defaultArgs") {
+                None | Some(Json::Null) => Ok(compile::tool_code(tool, &Map::new())),
+                Some(Json::Object(defaults)) => Ok(compile::tool_code(tool, defaults)),
+                Some(_) => Err(argument("defaultArgs is not an object".to_owned(), FORMS)),
+            }
+        }
+        _ => Err(argument("The source is neither a DAG nor a tool".to_owned(), FORMS)),
+    }
+}
+
+/// The code that calls one after the other: `[{"name": …, "input": …, "output": …}]`.
+#[pg_extern(sql = false)]
+fn pml_pipeline_code(sources: JsonB) -> String {
+    #[derive(Deserialize)]
+    struct Step {
+        name: String,
+        #[serde(flatten)]
+        schema: ToolSchema,
+    }
+    compiler(sources, |sources| {
+        let steps: Vec<Step> = parsed("sources", sources)?;
+        let steps = steps.into_iter().map(|step| PipelineSource { name: step.name, schema: step.schema });
+        Ok(compile::pipeline_code(&steps.collect::<Vec<_>>())?)
+    })
+}
