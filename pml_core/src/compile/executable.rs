@@ -150,18 +150,39 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_supported_says_so() {
-        for code in [
-            "@d class A {}",
-            "namespace N { export const a = 1 }",
-            "class A { accessor x = 1 }",
-            "using x = f()",
-            "const f = (...a: T = []) => a",
-            "class A { @d m() {} }",
+    fn what_cannot_be_supported_says_so_and_where() {
+        for (code, column) in [
+            ("@d class A {}", 1),
+            ("class A { @d m() {} }", 11),
+            ("class A { @d() x = 1 }", 11),
+            ("class A { m(@d x: string) {} }", 13),
+            ("class A { accessor x = 1 }", 11),
+            ("namespace N { export const a = 1 }", 1),
+            ("namespace N.M {}", 1),
+            ("module N { let x }", 1),
+            ("using x = f()", 1),
+            ("{ await using x = f() }", 3),
+            ("for (using x of y) {}", 6),
+            ("const f = (...a: T = []) => a", 12),
+            ("class A extends B { constructor(private x) { f(() => super()) } }", 21),
         ] {
-            let error = compile(code, &CompileOptions::default()).expect_err(code);
+            let code = format!("const é = 1;\n{code}");
+            let error = compile(&code, &CompileOptions::default()).expect_err(&code);
+            assert_eq!((error.line, error.column), (2, column), "{code}: {error}");
             assert!(error.message.contains("can't be supported"), "{code}: {error}");
-            assert!(error.hint.is_some());
+            assert!(error.hint.is_some(), "{code}");
+        }
+    }
+
+    #[test]
+    fn words_in_comments_are_no_modifiers() {
+        for (code, expected) in [
+            ("class A implements /* implements x */ B, C {}", "class A  {}"),
+            ("class A /* implements x */ implements B {}", "class A /* implements x */  {}"),
+            ("abstract /* abstract */ class A {}", " /* abstract */ class A {}"),
+            ("x = class abstract {}", "x = class abstract {}"),
+        ] {
+            assert_eq!(executable(code), expected);
         }
     }
 
