@@ -108,7 +108,7 @@ pub(crate) fn is_taken(org: &str, project: &str, name: &str, own_fqdn: Option<&s
                 .and_then(|time| i64::from_datum(time, false))
                 .is_some_and(|time| time <= pg_sys::GetCurrentTransactionStartTimestamp())
         };
-        ControlFlow::Break(!is_over && own_fqdn != Some(row.text(FQDN).as_str()))
+        ControlFlow::Break(!is_over && own_fqdn != Some(&*row.text(FQDN)))
     });
     taken.unwrap_or(false)
 }
