@@ -99,7 +99,7 @@ impl Report {
         match database.tools(&own(&database_scope()), &[]).await {
             Ok(_) => self.add("functions", Health::Ok, "they answer", None),
             Err(DatabaseError::Refused(refusal)) => {
-                self.add("functions", Health::Broken, refusal.text(), None)
+                self.add("functions", Health::Broken, refusal.text(), None);
             }
             Err(error) => self.add("functions", Health::Broken, error.to_string(), None),
         }

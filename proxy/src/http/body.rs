@@ -18,7 +18,7 @@ pub(super) struct HeldBody {
 }
 
 impl HeldBody {
-    pub(super) fn new(inner: Body, permit: Permit, revoked: CancellationToken) -> Body {
+    pub(super) fn around(inner: Body, permit: Permit, revoked: CancellationToken) -> Body {
         Body::new(HeldBody { inner, revoked: Box::pin(revoked.cancelled_owned()), _permit: permit })
     }
 }

@@ -104,7 +104,7 @@ impl Gate {
         let response = REQUESTER.scope(identity, next.run(request)).await;
         // A call that runs may finish; a stream would go on telling.
         let end = if streams { accepted.revoked } else { CancellationToken::new() };
-        Ok(response.map(|body| HeldBody::new(body, permit, end)))
+        Ok(response.map(|body| HeldBody::around(body, permit, end)))
     }
 
     async fn authenticate(&self, peer: SocketAddr, headers: &HeaderMap) -> Result<Accepted, Refused> {

@@ -169,7 +169,7 @@ async fn tell_inside(steps: &Steps, target: &str, mut progress: mpsc::UnboundedR
     while let Some(inner) = progress.recv().await {
         steps.tell(|| Step::Inside(target.to_owned(), inner));
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What the code sees of a tool's result: its structured content; or its text, as it is; or its whole content.
