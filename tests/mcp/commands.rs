@@ -59,7 +59,8 @@ fn bad_configuration_is_said_and_exits_with_64() {
     let broken = file("broken.json", "{");
     let servers = file("servers.json", r#"{"mcpServers": {"x": {}}}"#);
     let database = ("PML_DATABASE_URL", "postgres://localhost/x");
-    let cases: [(&[&str], &[(&str, &str)], &str); 11] = [
+    type Case<'c> = (&'c [&'c str], &'c [(&'c str, &'c str)], &'c str);
+    let cases: [Case<'_>; 11] = [
         (&["serve"], &[], "No database is given"),
         (&["serve"], &[("PML_DATABASE_URL", "nonsense")], "isn't an address of a Postgres database"),
         (&["serve", "--config", "/nonexistent/pml.json"], &[database], "/nonexistent/pml.json can't be read"),
