@@ -7,8 +7,10 @@ DECLARE
   holder text;
 BEGIN
   SELECT r.display_name INTO holder
-  FROM pml.capability_aliases a JOIN pml.capability_records r ON r.id = a.target_fqdn
-  WHERE a.org = $1 AND a.project = $2 AND a.alias = $3 AND a.target_fqdn IS DISTINCT FROM own_fqdn;
+  FROM pml.capability_records r
+  WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
+                WHERE a.org || '.' || a.project || ':' || a.alias = $1 || '.' || $2 || ':' || $3)
+    AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
@@ -17,7 +19,8 @@ BEGIN
                     @extschema@.pml_free_name($1, $2, $3), $3);
   END IF;
   PERFORM FROM pml.capability_records r
-  WHERE r.org = $1 AND r.project = $2 AND r.display_name = $3 AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
+  WHERE r.org || '.' || r.project || ':' || r.display_name = $1 || '.' || $2 || ':' || $3
+    AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
@@ -127,7 +130,8 @@ BEGIN
                          @extschema@.pml_compile(NEW.code_snippet));
     NEW := @extschema@.pml_record_compiled(NEW, compiled);
     NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
-    NEW.parameters_schema := coalesce(NEW.parameters_schema, compiled -> 'parameters');
+    NEW.parameters_schema := coalesce(NEW.parameters_schema, @extschema@.pml_source_parameters(NEW.source),
+                                      compiled -> 'parameters');
     NEW.output_explicit := NEW.output_schema IS NOT NULL;
     NEW.output_schema := coalesce(NEW.output_schema, nullif(compiled -> 'output', 'null'));
     IF NEW.tools_used = '{}' THEN
@@ -244,7 +248,8 @@ BEGIN
       NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
     END IF;
     IF NOT NEW.parameters_explicit AND (compiled IS NOT NULL OR NEW.parameters_schema IS NULL) THEN
-      NEW.parameters_schema := coalesce(compiled -> 'parameters', @extschema@.pml_infer_parameters(NEW.code_snippet));
+      NEW.parameters_schema := coalesce(@extschema@.pml_source_parameters(NEW.source), compiled -> 'parameters',
+                                        @extschema@.pml_infer_parameters(NEW.code_snippet));
     END IF;
     IF NEW.output_explicit = OLD.output_explicit AND NEW.output_schema IS DISTINCT FROM OLD.output_schema THEN
       NEW.output_explicit := NEW.output_schema IS NOT NULL;
@@ -314,7 +319,15 @@ COMMENT ON FUNCTION @extschema@.pml_refuse_change() IS 'Trigger: refuses the sta
 
 CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_fill();
-CREATE TRIGGER capability_records_a_guard BEFORE UPDATE ON pml.capability_records
+-- Of every column but the counts: being used is no change, and must cost little.
+CREATE TRIGGER capability_records_a_guard
+  BEFORE UPDATE OF
+    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
+    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
+    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
+    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
+    parameters_explicit, output_schema, output_explicit, search
+  ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_guard();
 CREATE TRIGGER capability_versions_immutable BEFORE UPDATE OR DELETE ON pml.capability_versions
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_refuse_change('Make a new version with pml_update or pml_rollback.');

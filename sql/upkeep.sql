@@ -118,6 +118,7 @@ BEGIN
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
 
+  -- A restored record comes after its versions, and its dependencies after it.
   IF (is_new OR NEW.version <> OLD.version)
      AND NOT EXISTS (SELECT FROM pml.capability_versions v
                      WHERE v.capability_fqdn = NEW.id AND v.version = NEW.version) THEN
@@ -130,9 +131,9 @@ BEGIN
        NEW.parameters_explicit, NEW.output_schema, NEW.output_explicit, NEW.code_url, NEW.source, NEW.executable,
        NEW.structure, NEW.unresolved, NEW.tools_used, NEW.capabilities_used, NEW.updated_by, NEW.updated_at,
        NEW.change_summary);
-  END IF;
-  IF is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used THEN
-    PERFORM @extschema@.pml_keep_dependencies(NEW);
+    IF is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used THEN
+      PERFORM @extschema@.pml_keep_dependencies(NEW);
+    END IF;
   END IF;
   IF NOT is_new AND (NEW.parameters_schema, NEW.output_schema) IS DISTINCT FROM (OLD.parameters_schema, OLD.output_schema) THEN
     UPDATE pml.capability_records r SET structure = NULL
@@ -210,7 +211,15 @@ COMMENT ON FUNCTION @extschema@.pml_alias_keep() IS 'Trigger: an alias holds its
 
 CREATE TRIGGER capability_records_b_identify BEFORE INSERT ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_identify();
-CREATE TRIGGER capability_records_keep AFTER INSERT OR UPDATE ON pml.capability_records
+-- Of every column but the counts, from which nothing follows.
+CREATE TRIGGER capability_records_keep
+  AFTER INSERT OR UPDATE OF
+    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
+    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
+    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
+    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
+    parameters_explicit, output_schema, output_explicit, search
+  ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_keep();
 CREATE TRIGGER capability_records_refuse_delete BEFORE DELETE ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_refuse_delete();
