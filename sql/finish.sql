@@ -156,7 +156,7 @@ CREATE FUNCTION @extschema@.pml_shown_tasks(tasks jsonb) RETURNS jsonb
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF coalesce(tasks, '[]') IN ('[]', 'null') THEN
-    RETURN '{"tasks": []}';
+    RETURN '{"tasks": []}'::jsonb;
   END IF;
   -- A loop may have called thousands.
   RETURN (

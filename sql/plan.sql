@@ -21,7 +21,7 @@ CREATE FUNCTION @extschema@.pml_called(keys text[], tools text[]) RETURNS jsonb
 DECLARE
   frontier text[] := keys;
   level jsonb;
-  found jsonb := '{}';
+  found jsonb := jsonb_build_object();
   all_tools text[] := tools;
 BEGIN
   -- Level by level; what can't be seen is left out, and fails when it is called.
@@ -52,7 +52,7 @@ CREATE FUNCTION @extschema@.pml_shown_dag(structure jsonb) RETURNS jsonb
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF coalesce(structure -> 'nodes', '[]') = '[]' THEN
-    RETURN '{"nodes": [], "edges": []}';
+    RETURN '{"nodes": [], "edges": []}'::jsonb;
   END IF;
   RETURN jsonb_build_object('edges', structure -> 'edges', 'nodes', (
     SELECT jsonb_agg((n.node - ARRAY['arguments', 'capabilityId']) || CASE WHEN n.node ? 'capabilityId'
