@@ -9,7 +9,7 @@ BEGIN
   SELECT r.display_name INTO holder
   FROM pml.capability_records r
   WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
-                WHERE a.org || '.' || a.project || ':' || a.alias = $1 || '.' || $2 || ':' || $3)
+                WHERE @extschema@.pml_scoped(a.org, a.project, a.alias) = @extschema@.pml_scoped($1, $2, $3))
     AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
@@ -19,7 +19,7 @@ BEGIN
                     @extschema@.pml_free_name($1, $2, $3), $3);
   END IF;
   PERFORM FROM pml.capability_records r
-  WHERE r.org || '.' || r.project || ':' || r.display_name = $1 || '.' || $2 || ':' || $3
+  WHERE @extschema@.pml_scoped(r.org, r.project, r.display_name) = @extschema@.pml_scoped($1, $2, $3)
     AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',

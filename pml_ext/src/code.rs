@@ -15,6 +15,11 @@ fn pml_code_hash(code: &str) -> String {
 }
 
 #[pg_extern(sql = false)]
+fn pml_long_code_hash(code: &str) -> String {
+    compiler(code, |code| Ok(canonical::long_code_hash(code)?))
+}
+
+#[pg_extern(sql = false)]
 fn pml_text_hash(content: &str) -> String {
     canonical::hash(content)
 }

@@ -522,3 +522,48 @@ fn runs_are_seen_and_changed_by_their_actor_only() {
         }
     }
 }
+
+/// Row-level security keeps what isn't leakproof from the indexes; look-ups must not read all tenants' rows for that.
+#[test]
+fn look_ups_under_the_policies_reach_their_indexes() {
+    let database = Database::new();
+    setup(&database);
+    let mut db = database.connect();
+    db.batch_execute("ANALYZE").unwrap();
+    let mut bob = database.connect_as("bob");
+    bob.batch_execute("SET enable_seqscan = off").unwrap();
+    for (index, query) in [
+        (
+            "capability_records_scoped_name",
+            "SELECT FROM pml.capability_records r WHERE pml_scoped(r.org, r.project, r.display_name) = 'acme.webapp:x'",
+        ),
+        (
+            "capability_records_scoped_code",
+            "SELECT FROM pml.capability_records r WHERE pml_scoped(r.org, r.project, r.code_hash) = 'acme.webapp:x'",
+        ),
+        (
+            "capability_aliases_scoped_name",
+            "SELECT FROM pml.capability_aliases a WHERE pml_scoped(a.org, a.project, a.alias) = 'acme.webapp:x'",
+        ),
+        ("capability_records_", "SELECT FROM pml.capability_records r WHERE r.id = 'x'"),
+        (
+            "tool_names_pkey",
+            "SELECT FROM pml.tool_names n WHERE n.org = 'acme' AND n.project = 'webapp' AND n.tool_name = 'x'",
+        ),
+        (
+            "tool_names_name_kind_org_project_key",
+            "SELECT FROM pml.tool_names n WHERE n.org = 'acme' AND n.project = 'webapp' AND n.kind = 'tool' AND n.name = 'x'",
+        ),
+        (
+            "workflow_state_pkey",
+            "SELECT FROM pml.workflow_state w WHERE w.workflow_id = '00000000-0000-0000-0000-000000000000'",
+        ),
+    ] {
+        let plan = bob.texts(&format!("EXPLAIN {query}")).join("\n");
+        assert!(
+            plan.contains(&format!("using {index}")) || plan.contains(&format!("on {index}")),
+            "{query}\n{plan}"
+        );
+        assert!(plan.contains("Index Cond"), "{plan}");
+    }
+}
