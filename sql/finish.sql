@@ -220,9 +220,6 @@ BEGIN
   END IF;
   SELECT r.id, @extschema@.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
   FROM pml.capability_records r WHERE r.id = kept_fqdn;
-  PERFORM @extschema@.pml_trace(run_id, state, outcome, ran.id,
-    CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'called' WHEN went_well THEN ran.name END);
-
   shown := CASE WHEN went_well
       THEN jsonb_build_object('status', 'success', 'result', coalesce(outcome -> 'result', 'null'))
       ELSE jsonb_build_object('status', 'error', 'error', coalesce(nullif(outcome -> 'error', 'null'),
@@ -243,6 +240,9 @@ BEGIN
       expires_at = CASE WHEN w.expires_at < now() + interval '5 minutes' THEN now() + interval '5 minutes' ELSE w.expires_at END
   WHERE w.workflow_id = pml_finish.workflow_id;
   PERFORM @extschema@.pml_forget_expired(20);
+  -- Last, since it locks the record of what was called: others who call the same wait for the rest of this transaction.
+  PERFORM @extschema@.pml_trace(run_id, state, outcome, ran.id,
+    CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'called' WHEN went_well THEN ran.name END);
   RETURN shown;
 END
 $$;
