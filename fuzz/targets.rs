@@ -1,8 +1,12 @@
-//! What must hold for any input; the fuzzers look for one where it doesn't, and `cargo test` runs the kept corpus.
+//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_core's tests run the kept corpus.
 
 use std::collections::HashMap;
 
-use pml_core::compile::{CompileOptions, Lookup, compile, display, lift_literals, link, references};
+use pml_core::canonical::code_hash;
+use pml_core::compile::{CompileOptions, Lookup, Source, compile, display, lift_literals, link, references};
+use pml_core::fqdn::Fqdn;
+use pml_core::name::check_name;
+use pml_core::spec::{Spec, Target};
 
 const FQDN: &str = "local.default.fs.read_json.a7f3";
 
@@ -23,6 +27,26 @@ fn lookup() -> Lookup {
     HashMap::from([("fs:read_json".to_owned(), FQDN.to_owned())])
 }
 
+/// What is read as a specifier says the same when it is written again, and its parts are valid by themselves.
+pub fn spec_target(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let Ok(spec) = Spec::parse(&text) else { return };
+    assert!(text.starts_with(spec.target_text), "the target is what it starts with");
+    match spec.target {
+        Target::Name(name) => check_name(name).expect("a valid name"),
+        Target::Scoped { org, project, name } => {
+            check_name(name).expect("a valid name");
+            assert_eq!(format!("{org}.{project}:{name}"), spec.target_text);
+        }
+        Target::Fqdn(fqdn) => {
+            assert_eq!(Fqdn::parse(&fqdn.to_string()).expect("a valid FQDN"), fqdn);
+            assert_eq!(fqdn.to_string(), spec.target_text);
+        }
+    }
+    let again = format!("{}@{}", spec.target_text, spec.version_text);
+    assert_eq!(Spec::parse(&again).expect("what was read can be read again").version, spec.version);
+}
+
 /// Linking twice is linking once, and what is displayed links back to the same.
 pub fn link_target(data: &[u8]) {
     let code = String::from_utf8_lossy(data);
@@ -35,6 +59,8 @@ pub fn link_target(data: &[u8]) {
     }
     let once = link(&code, &lookup()).expect("what parses can be linked");
     assert_eq!(link(&once, &lookup()).expect("what was linked parses"), once);
+    let hash = Source::parse(&code).expect("it parsed before").linked_hash(&lookup());
+    assert_eq!(hash, code_hash(&once).expect("what was linked parses"), "{once}");
     let names = HashMap::from([(FQDN.to_owned(), "fs:read_json".to_owned())]);
     let shown = display(&once, &names).expect("what was linked can be displayed");
     assert_eq!(link(&shown, &lookup()).expect("what was displayed parses"), once);

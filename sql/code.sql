@@ -5,6 +5,10 @@ CREATE FUNCTION @extschema@.pml_code_hash(code text) RETURNS text
 COMMENT ON FUNCTION @extschema@.pml_code_hash(text) IS
   'BLAKE3 of the code''s tokens: the same for code that differs only in white space, comments and formatting';
 
+CREATE FUNCTION @extschema@.pml_long_code_hash(code text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_long_code_hash_wrapper';
+COMMENT ON FUNCTION @extschema@.pml_long_code_hash(text) IS 'What pml_code_hash begins, 1024 characters long';
+
 CREATE FUNCTION @extschema@.pml_text_hash(content text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_text_hash_wrapper';
 COMMENT ON FUNCTION @extschema@.pml_text_hash(text) IS 'BLAKE3 of a text, in hex';

@@ -48,40 +48,72 @@ CREATE FUNCTION @extschema@.pml_provides_between(schemas jsonb, changed text[]) 
 COMMENT ON FUNCTION @extschema@.pml_provides_between(jsonb, text[]) IS
   'The provides edges from and to the changed tools, among all whose schemas are given';
 
+-- In PL/pgSQL, with one plan that is kept: planning these for every call costs ten times the call. Each look-up is a
+-- subquery of its own, since a join planned while the tables were empty would go on reading them whole.
 CREATE FUNCTION @extschema@.pml_capabilities_named(org text, project text, names text[]) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(jsonb_object_agg(wanted.written, found.id), '{}')
-  FROM (SELECT name AS written,
-               CASE WHEN elsewhere THEN split_part(name, '.', 1) ELSE $1 END AS org,
-               CASE WHEN elsewhere THEN split_part(split_part(name, ':', 1), '.', 2) ELSE $2 END AS project,
-               CASE WHEN elsewhere THEN substr(name, strpos(name, ':') + 1) ELSE name END AS name
-        FROM unnest($3) AS name, LATERAL (SELECT name ~ '^[^.:]+[.][^.:]+:' AS elsewhere) AS place) AS wanted
-  JOIN LATERAL (
-    SELECT r.id FROM pml.capability_records r
-    WHERE r.org = wanted.org AND r.project = wanted.project AND r.display_name = wanted.name
-      AND r.record_type = 'capability' AND r.deleted_at IS NULL
-    UNION ALL
-    SELECT r.id FROM pml.capability_aliases a JOIN pml.capability_records r ON r.id = a.target_fqdn
-    WHERE a.org = wanted.org AND a.project = wanted.project AND a.alias = wanted.name
-      AND r.record_type = 'capability' AND r.deleted_at IS NULL
-    LIMIT 1) AS found ON true
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (
+    SELECT coalesce(jsonb_object_agg(found.written, found.fqdn), '{}')
+    FROM (SELECT wanted.written, coalesce(
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE r.org || '.' || r.project || ':' || r.display_name = wanted.place
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
+                                  WHERE a.org || '.' || a.project || ':' || a.alias = wanted.place)
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
+          FROM (SELECT name AS written,
+                       CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name ELSE $1 || '.' || $2 || ':' || name END AS place
+                FROM unnest($3) AS name) AS wanted) AS found
+    WHERE found.fqdn IS NOT NULL);
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_capabilities_named(text, text, text[]) IS
   'Which of the names, as written in code saved in this scope, are capabilities that the current user sees: {name: FQDN}';
 
 CREATE FUNCTION @extschema@.pml_schemas_of(org text, project text, names text[]) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(jsonb_object_agg(known.name, jsonb_build_object('input', known.input, 'output', known.output)), '{}')
-  FROM (SELECT t.tool_id AS name, t.input_schema AS input, t.output_schema AS output
-        FROM pml.tool_schema t WHERE t.org = $1 AND t.project = $2 AND t.tool_id = ANY ($3)
-        UNION ALL
-        SELECT r.id, r.parameters_schema, r.output_schema
-        FROM pml.capability_records r WHERE r.id = ANY ($3) AND r.deleted_at IS NULL) AS known
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (
+    SELECT coalesce(jsonb_object_agg(known.name, known.schema), '{}')
+    FROM (SELECT wanted.name, coalesce(
+                   (SELECT jsonb_build_object('input', t.input_schema, 'output', t.output_schema)
+                    FROM pml.tool_schema t WHERE t.org = $1 AND t.project = $2 AND t.tool_id = wanted.name),
+                   (SELECT jsonb_build_object('input', r.parameters_schema, 'output', r.output_schema)
+                    FROM pml.capability_records r WHERE r.id = wanted.name AND r.deleted_at IS NULL)) AS schema
+          FROM unnest($3) AS wanted (name)) AS known
+    WHERE known.schema IS NOT NULL);
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_schemas_of(text, text, text[]) IS
   'What is known of these tools (of this scope) and capabilities (by FQDN): {name: {input, output}}';
+
+CREATE FUNCTION @extschema@.pml_source_parameters(source jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF $1 ->> 'type' <> 'tool' THEN
+    RETURN NULL;
+  END IF;
+  RETURN (
+  SELECT t.input_schema || jsonb_build_object(
+           'properties', coalesce(t.input_schema -> 'properties', '{}') || coalesce(
+             (SELECT jsonb_object_agg(given.name, coalesce(t.input_schema -> 'properties' -> given.name, '{}')
+                                                  || jsonb_build_object('default', given.value))
+              FROM jsonb_each(defaults.args) AS given (name, value)), '{}'),
+           'required', coalesce(
+             (SELECT jsonb_agg(needed) FROM jsonb_array_elements_text(t.input_schema -> 'required') AS needed
+              WHERE NOT defaults.args ? needed), '[]'))
+  FROM pml.tool_schema t, LATERAL (SELECT coalesce(nullif($1 -> 'defaultArgs', 'null'), '{}') AS args) AS defaults
+  WHERE t.tool_id = $1 ->> 'toolId'
+    AND t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project());
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_source_parameters(jsonb) IS
+  'What a capability that stands for a tool takes: what the tool takes, with the default arguments; NULL for other sources';
 
 CREATE FUNCTION @extschema@.pml_compile(code text) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -90,13 +122,15 @@ DECLARE
   here_org text := @extschema@.pml_org();
   here_project text := @extschema@.pml_project();
   names text[] := @extschema@.pml_code_names($1);
-  lookup jsonb := '{}';
-  schemas jsonb := '{}';
+  lookup jsonb := jsonb '{}';
+  schemas jsonb := jsonb '{}';
 BEGIN
   IF names <> '{}' THEN
     lookup := @extschema@.pml_capabilities_named(here_org, here_project, names);
-    schemas := @extschema@.pml_schemas_of(here_org, here_project,
-      names || ARRAY(SELECT fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn)));
+    IF lookup <> '{}' THEN
+      names := names || ARRAY(SELECT fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn));
+    END IF;
+    schemas := @extschema@.pml_schemas_of(here_org, here_project, names);
   END IF;
   RETURN @extschema@.pml_compile_with($1, lookup, schemas);
 END

@@ -22,7 +22,7 @@ CREATE FUNCTION @extschema@.pml_call_path(called text[], goal text) RETURNS text
 DECLARE
   frontier text[] := called;
   reached text[] := called;
-  came_from jsonb := '{}';
+  came_from jsonb := jsonb '{}';
   steps jsonb;
   path text[] := ARRAY[goal];
 BEGIN

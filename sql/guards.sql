@@ -7,8 +7,10 @@ DECLARE
   holder text;
 BEGIN
   SELECT r.display_name INTO holder
-  FROM pml.capability_aliases a JOIN pml.capability_records r ON r.id = a.target_fqdn
-  WHERE a.org = $1 AND a.project = $2 AND a.alias = $3 AND a.target_fqdn IS DISTINCT FROM own_fqdn;
+  FROM pml.capability_records r
+  WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
+                WHERE a.org || '.' || a.project || ':' || a.alias = $1 || '.' || $2 || ':' || $3)
+    AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
@@ -17,7 +19,8 @@ BEGIN
                     @extschema@.pml_free_name($1, $2, $3), $3);
   END IF;
   PERFORM FROM pml.capability_records r
-  WHERE r.org = $1 AND r.project = $2 AND r.display_name = $3 AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
+  WHERE r.org || '.' || r.project || ':' || r.display_name = $1 || '.' || $2 || ':' || $3
+    AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
@@ -127,7 +130,8 @@ BEGIN
                          @extschema@.pml_compile(NEW.code_snippet));
     NEW := @extschema@.pml_record_compiled(NEW, compiled);
     NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
-    NEW.parameters_schema := coalesce(NEW.parameters_schema, compiled -> 'parameters');
+    NEW.parameters_schema := coalesce(NEW.parameters_schema, @extschema@.pml_source_parameters(NEW.source),
+                                      compiled -> 'parameters');
     NEW.output_explicit := NEW.output_schema IS NOT NULL;
     NEW.output_schema := coalesce(NEW.output_schema, nullif(compiled -> 'output', 'null'));
     IF NEW.tools_used = '{}' THEN
@@ -244,7 +248,8 @@ BEGIN
       NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
     END IF;
     IF NOT NEW.parameters_explicit AND (compiled IS NOT NULL OR NEW.parameters_schema IS NULL) THEN
-      NEW.parameters_schema := coalesce(compiled -> 'parameters', @extschema@.pml_infer_parameters(NEW.code_snippet));
+      NEW.parameters_schema := coalesce(@extschema@.pml_source_parameters(NEW.source), compiled -> 'parameters',
+                                        @extschema@.pml_infer_parameters(NEW.code_snippet));
     END IF;
     IF NEW.output_explicit = OLD.output_explicit AND NEW.output_schema IS DISTINCT FROM OLD.output_schema THEN
       NEW.output_explicit := NEW.output_schema IS NOT NULL;

@@ -60,8 +60,16 @@ CREATE INDEX capability_records_namespace ON pml.capability_records (namespace);
 CREATE INDEX capability_records_created_by ON pml.capability_records (created_by);
 CREATE INDEX capability_records_tags ON pml.capability_records USING gin (tags);
 CREATE INDEX capability_records_visibility ON pml.capability_records (visibility);
-CREATE INDEX capability_records_code ON pml.capability_records (org, project, code_hash);
 CREATE INDEX capability_records_parent ON pml.capability_records (parent_id) WHERE parent_id IS NOT NULL;
+
+-- pml_resolve's ways in: one page, no comparing; a tree takes three or four and a comparison for each bit of the count.
+CREATE INDEX capability_records_scoped_name ON pml.capability_records
+  USING hash ((org || '.' || project || ':' || display_name));
+CREATE INDEX capability_records_fqdn ON pml.capability_records USING hash (id);
+-- How registering finds the same code. Like those above it can't be mistaken for another index on org and project, as
+-- trees that begin with these are in a table that was never analyzed: registering would read the whole scope.
+CREATE INDEX capability_records_scoped_code ON pml.capability_records
+  USING hash ((org || '.' || project || ':' || code_hash));
 
 -- Two sessions that register the same code at once: one makes the record, the other finds it. Private records of
 -- different people may hold the same code, since neither may learn of the other's; so may forks and later versions.

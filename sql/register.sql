@@ -1,14 +1,19 @@
 -- A new capability, or the one that has this code already.
 
 CREATE FUNCTION @extschema@.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
-  LANGUAGE sql STABLE PARALLEL SAFE
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT r.id, r.display_name
-  FROM pml.capability_records r
-  WHERE r.org = @extschema@.pml_org() AND r.project = @extschema@.pml_project() AND r.code_hash = $1
-    AND r.record_type = 'capability' AND r.deleted_at IS NULL
-  ORDER BY r.display_name = $2 DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
-  LIMIT 1
+#variable_conflict use_column
+DECLARE
+  place text := @extschema@.pml_org() || '.' || @extschema@.pml_project() || ':' || $1;
+BEGIN
+  RETURN QUERY
+    SELECT r.id, r.display_name
+    FROM pml.capability_records r
+    WHERE r.org || '.' || r.project || ':' || r.code_hash = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
+    ORDER BY r.display_name = $2 DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
+    LIMIT 1;
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_same_code(text, text) IS
   'The capability of the current scope that has this code, preferably under this name';

@@ -1,8 +1,10 @@
 -- Where code must run: on the caller's machine as soon as one of its tools is only there.
 
 CREATE FUNCTION @extschema@.pml_routing_in(org text, project text, tools text[]) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (
   SELECT CASE WHEN bool_or(found.routing = 'local') THEN 'local' ELSE 'cloud' END
   FROM unnest($3) AS tool
   LEFT JOIN LATERAL (
@@ -12,14 +14,18 @@ CREATE FUNCTION @extschema@.pml_routing_in(org text, project text, tools text[])
           WHERE o.id = split_part(tool, '@', 1) AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, true FROM pml.capability_records o
-          WHERE o.org = $1 AND o.project = $2 AND o.display_name IN (tool, 'mcp:' || split_part(tool, ':', 1))
+          WHERE o.org || '.' || o.project || ':' || o.display_name = $1 || '.' || $2 || ':' || tool AND o.deleted_at IS NULL
+          UNION ALL
+          SELECT o.routing, o.record_type, true FROM pml.capability_records o
+          WHERE o.org || '.' || o.project || ':' || o.display_name = $1 || '.' || $2 || ':mcp:' || split_part(tool, ':', 1)
             AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, false FROM pml.capability_records o
-          WHERE o.org = 'pml' AND o.project = 'std' AND o.display_name = 'mcp:' || split_part(tool, ':', 1)
+          WHERE o.org || '.' || o.project || ':' || o.display_name = 'pml.std:mcp:' || split_part(tool, ':', 1)
             AND o.deleted_at IS NULL) AS r
     ORDER BY r.record_type, r.is_here DESC
-    LIMIT 1) AS found ON true
+    LIMIT 1) AS found ON true);
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_routing_in(text, text, text[]) IS 'pml_routing, seen from the given scope';
 

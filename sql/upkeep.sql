@@ -36,6 +36,9 @@ REVOKE EXECUTE ON FUNCTION @extschema@.pml_claim_name(text, text, text, text, te
 CREATE FUNCTION @extschema@.pml_record_identify() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  -- Made when the usual 64 characters don't suffice: many private records of the same code.
+  whole_hash text;
 BEGIN
   IF NEW.id IS NOT NULL THEN
     -- A restored base server replaces the untouched one that CREATE EXTENSION made.
@@ -43,11 +46,14 @@ BEGIN
     WHERE r.id = NEW.id AND r.org = 'pml' AND r.project = 'std' AND r.version = 1 AND r.updated_at = r.created_at;
     RETURN NEW;
   END IF;
-  FOR length IN 4..64 LOOP
-    NEW.hash := left(NEW.code_hash, length);
+  FOR length IN 4..1024 LOOP
+    IF length > 64 AND NEW.code_snippet IS NOT NULL THEN
+      whole_hash := coalesce(whole_hash, @extschema@.pml_long_code_hash(NEW.code_snippet));
+    END IF;
+    NEW.hash := left(coalesce(whole_hash, NEW.code_hash), length);
     NEW.id := concat_ws('.', NEW.org, NEW.project, NEW.namespace, NEW.action, NEW.hash);
     EXIT WHEN NOT EXISTS (SELECT FROM pml.capability_records r WHERE r.id = NEW.id);
-    IF length = 64 THEN
+    IF length = 1024 THEN
       RAISE EXCEPTION USING ERRCODE = 'PM003',
         MESSAGE = format('Too many capabilities of the same code under %s.%s.%s.%s',
                          NEW.org, NEW.project, NEW.namespace, NEW.action),
@@ -55,8 +61,11 @@ BEGIN
     END IF;
   END LOOP;
   IF NEW.display_name IS NULL THEN
-    FOR length IN 8..64 LOOP
-      NEW.display_name := 'unnamed_' || left(NEW.code_hash, length);
+    FOR length IN 8..120 LOOP
+      IF length > 64 THEN
+        whole_hash := coalesce(whole_hash, @extschema@.pml_long_code_hash(NEW.code_snippet));
+      END IF;
+      NEW.display_name := 'unnamed_' || left(coalesce(whole_hash, NEW.code_hash), length);
       EXIT WHEN NOT EXISTS (SELECT FROM pml.name_claims c
                             WHERE c.org = NEW.org AND c.project = NEW.project AND c.name = NEW.display_name);
     END LOOP;
@@ -118,6 +127,7 @@ BEGIN
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
 
+  -- A restored record comes after its versions, and its dependencies after it.
   IF (is_new OR NEW.version <> OLD.version)
      AND NOT EXISTS (SELECT FROM pml.capability_versions v
                      WHERE v.capability_fqdn = NEW.id AND v.version = NEW.version) THEN
@@ -130,9 +140,9 @@ BEGIN
        NEW.parameters_explicit, NEW.output_schema, NEW.output_explicit, NEW.code_url, NEW.source, NEW.executable,
        NEW.structure, NEW.unresolved, NEW.tools_used, NEW.capabilities_used, NEW.updated_by, NEW.updated_at,
        NEW.change_summary);
-  END IF;
-  IF is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used THEN
-    PERFORM @extschema@.pml_keep_dependencies(NEW);
+    IF is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used THEN
+      PERFORM @extschema@.pml_keep_dependencies(NEW);
+    END IF;
   END IF;
   IF NOT is_new AND (NEW.parameters_schema, NEW.output_schema) IS DISTINCT FROM (OLD.parameters_schema, OLD.output_schema) THEN
     UPDATE pml.capability_records r SET structure = NULL

@@ -30,6 +30,9 @@ ALTER SEQUENCE pml.capability_versions_id_seq OWNED BY pml.capability_versions.i
 CREATE INDEX capability_versions_key ON pml.capability_versions (capability_fqdn, version_key, version)
   WHERE version_tag IS NOT NULL;
 CREATE INDEX capability_versions_time ON pml.capability_versions (capability_fqdn, updated_at, version);
+-- How pml_resolve finds a tag.
+CREATE INDEX capability_versions_tag ON pml.capability_versions USING hash ((capability_fqdn || '@' || version_tag))
+  WHERE version_tag IS NOT NULL;
 
 COMMENT ON TABLE pml.capability_versions IS 'All versions of all capabilities; append-only';
 COMMENT ON COLUMN pml.capability_versions.id IS 'Order of creation';

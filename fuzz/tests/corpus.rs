@@ -1,9 +1,14 @@
 //! Runs every kept input through its target, so that what a fuzzer found once stays found.
 
+// Public for the fuzzers, which are another crate.
+#[allow(unreachable_pub, dead_code)]
+#[path = "../targets.rs"]
+mod targets;
+
 use std::path::Path;
 
 fn run_kept(name: &str, target: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz").join(name);
     let mut count = 0;
     for entry in std::fs::read_dir(&folder).expect("the corpus is there") {
         let path = entry.expect("a file").path();
@@ -18,17 +23,22 @@ fn run_kept(name: &str, target: fn(&[u8])) {
 }
 
 #[test]
+fn kept_inputs_are_specifiers() {
+    run_kept("corpus/spec", targets::spec_target);
+}
+
+#[test]
 fn kept_inputs_link() {
-    run_kept("corpus/link", pml_fuzz::link_target);
+    run_kept("corpus/link", targets::link_target);
 }
 
 #[test]
 fn kept_inputs_compile() {
-    run_kept("corpus/compile", pml_fuzz::compile_target);
-    run_kept("../tests/differential/corpus", pml_fuzz::compile_target);
+    run_kept("corpus/compile", targets::compile_target);
+    run_kept("../tests/differential/corpus", targets::compile_target);
 }
 
 #[test]
 fn kept_inputs_are_not_too_deep() {
-    run_kept("corpus/depth", pml_fuzz::depth_target);
+    run_kept("corpus/depth", targets::depth_target);
 }

@@ -11,12 +11,24 @@ use swc_ecma_visit::{Visit, VisitWith};
 use crate::{
     compile::{Links, Parsed, offset},
     error::Result,
+    fqdn::LONGEST_HASH,
 };
 
 /// BLAKE3, in hex, of the code's canonical form.
 pub fn code_hash(code: &str) -> Result<String> {
     let parsed = Parsed::of(code)?;
     Ok(parsed.with_stack(|| canonical_hash(&parsed, &Links::default())))
+}
+
+/// The same with as many characters as an FQDN may ever need.
+pub fn long_code_hash(code: &str) -> Result<String> {
+    let parsed = Parsed::of(code)?;
+    let mut hash = [0; LONGEST_HASH / 2];
+    parsed.with_stack(|| {
+        let canonical = canonical(&parsed, &Links::default());
+        blake3::Hasher::new().update(canonical.as_bytes()).finalize_xof().fill(&mut hash);
+    });
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// BLAKE3 of any text, in hex.
@@ -26,53 +38,63 @@ pub fn hash(text: &str) -> String {
 
 /// The hash of what the code is with its links put in.
 pub(crate) fn canonical_hash(parsed: &Parsed<'_>, links: &Links<'_>) -> String {
-    hash(&canonical(parsed, links))
+    blake3::hash(&canonical(parsed, links)).to_hex().to_string()
 }
 
 /// The tokens of the code, one a line, with the semicolons that the parser reads where none is written.
-fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> String {
+fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
     let Parsed { code, tokens, .. } = parsed;
     let mut ends = StatementEnds { code, missing: Vec::new() };
     parsed.items.visit_with(&mut ends);
     ends.missing.sort_unstable();
     ends.missing.dedup();
 
-    let mut canonical = String::with_capacity(code.len() + tokens.len());
-    let mut missing = ends.missing.into_iter().peekable();
-    let mut links = links.tokens().peekable();
+    // Strings lose a quote, every token gets a line end.
+    let mut canonical = Vec::with_capacity(code.len() + tokens.len());
+    let mut missing = &ends.missing[..];
+    let mut links = links.list();
     let mut replaced_to = 0;
     for (index, token) in tokens.iter().enumerate() {
         let start = offset(token.span.lo);
         if start < replaced_to {
             continue;
         }
-        while missing.next_if(|end| *end <= token.span.lo).is_some() {
-            canonical.push_str(";\n");
+        while let [end, rest @ ..] = missing
+            && *end <= token.span.lo
+        {
+            missing = rest;
+            canonical.extend_from_slice(b";\n");
         }
         // A link inside of one that was taken is dropped, as it is in the text.
-        while links.next_if(|(from, ..)| *from < start).is_some() {}
-        if let Some((_, to, replacement)) = links.next_if(|(from, ..)| *from == start) {
-            replaced_to = to;
-            replacement.iter().for_each(|text| push_text(&mut canonical, text));
-        } else if !is_trailing_comma(tokens, index) {
-            push_text(&mut canonical, text(code, token.span));
+        while let [link, rest @ ..] = links
+            && link.start() <= start
+        {
+            links = rest;
+            if link.start() == start && replaced_to <= start {
+                replaced_to = link.end();
+                link.tokens().iter().for_each(|text| push_text(&mut canonical, text.as_bytes()));
+            }
+        }
+        if replaced_to <= start && !is_trailing_comma(tokens, index) {
+            push_text(&mut canonical, code.as_bytes().get(start..offset(token.span.hi)).unwrap_or_default());
         }
     }
-    canonical.extend(missing.map(|_| ";\n"));
+    missing.iter().for_each(|_| canonical.extend_from_slice(b";\n"));
     canonical
 }
 
-fn push_text(canonical: &mut String, text: &str) {
-    match text.as_bytes() {
+fn push_text(canonical: &mut Vec<u8>, text: &[u8]) {
+    match text {
         [] => return,
         // Which quotes a string has is formatting; what is between them isn't.
-        [b'"' | b'\'', .., _] => {
-            canonical.push('"');
-            canonical.push_str(&text[1..text.len() - 1]);
+        [b'"' | b'\'', inner @ .., _] => {
+            canonical.push(b'"');
+            canonical.extend_from_slice(inner);
         }
-        _ => canonical.push_str(text),
+        [short] => canonical.push(*short),
+        _ => canonical.extend_from_slice(text),
     }
-    canonical.push('\n');
+    canonical.push(b'\n');
 }
 
 /// A comma that only ends a list; in an array it must not be a hole.

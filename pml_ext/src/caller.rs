@@ -161,7 +161,7 @@ fn read_grants(keys: &[Key], counts: impl Fn(&CStr) -> bool) -> Vec<Scope> {
         // SAFETY: the column is of type name, which a zero ends.
         let role = row.column(ROLE_NAME).and_then(|name| unsafe { <&CStr>::from_datum(name, false) });
         if role.is_some_and(&counts) {
-            scopes.push(Scope { org: row.text(ORG), project: row.text(PROJECT) });
+            scopes.push(Scope { org: row.text(ORG).into_owned(), project: row.text(PROJECT).into_owned() });
         }
         ControlFlow::<()>::Continue(())
     });

@@ -3,7 +3,7 @@
 use pgrx::pg_extern;
 use pml_core::{Error, canonical, diff, version::Tag};
 
-use crate::error::Report;
+use crate::{compile::compiler, error::Report};
 
 fn valid<T>(result: Result<T, Error>) -> T {
     Report::or_raise(result.map_err(Report::from))
@@ -11,7 +11,12 @@ fn valid<T>(result: Result<T, Error>) -> T {
 
 #[pg_extern(sql = false)]
 fn pml_code_hash(code: &str) -> String {
-    valid(canonical::code_hash(code))
+    compiler(code, |code| Ok(canonical::code_hash(code)?))
+}
+
+#[pg_extern(sql = false)]
+fn pml_long_code_hash(code: &str) -> String {
+    compiler(code, |code| Ok(canonical::long_code_hash(code)?))
 }
 
 #[pg_extern(sql = false)]

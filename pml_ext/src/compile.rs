@@ -2,17 +2,14 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
 };
 
-use pgrx::{JsonB, pg_extern};
-use pml_core::{
-    canonical,
-    compile::{
-        self, CompileError, CompileOptions, Dag, GenerateError, Lookup, PipelineSource, Structure, ToolSchema,
-    },
+use pgrx::{JsonB, pg_extern, pg_sys};
+use pml_core::compile::{
+    self, CompileError, CompileOptions, Dag, GenerateError, PipelineSource, Structure, ToolSchema,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Kind, Report, Result};
@@ -33,48 +30,65 @@ impl From<GenerateError> for Report {
     }
 }
 
-fn parsed<T: DeserializeOwned>(what: &str, value: JsonB) -> Result<T> {
-    serde_json::from_value(value.0)
+fn parsed<T: DeserializeOwned>(what: &str, value: &JsonB) -> Result<T> {
+    T::deserialize(&value.0)
         .map_err(|error| argument(format!("Invalid {what}: {error}"), "See docs/compiler.md for its form."))
+}
+
+/// What the compiler makes of the inputs, or the error raised. A query cancel stops it. The inputs are dropped before an
+/// error jumps over them.
+pub(crate) fn compiler<Inputs, T>(inputs: Inputs, work: impl Fn(&Inputs) -> Result<T>) -> T {
+    // SAFETY: both are flags that a signal handler sets.
+    let is_cancelled = || unsafe { pg_sys::QueryCancelPending != 0 || pg_sys::ProcDiePending != 0 };
+    let mut result = compile::interruptible(is_cancelled, || work(&inputs));
+    if matches!(&result, Err(report) if report.kind == Kind::Interrupted) {
+        pgrx::check_for_interrupts!();
+        // Still here: whoever called has put interrupts off.
+        result = work(&inputs);
+    }
+    drop(inputs);
+    Report::or_raise(result)
 }
 
 /// The names and FQDNs that the code refers to, each once.
 #[pg_extern(sql = false)]
 fn pml_code_names(code: &str) -> Vec<String> {
-    let names = || -> Result<Vec<String>> {
+    compiler(code, |code| {
         let references = compile::references(code)?;
-        let fqdns = references.found.iter().filter_map(|reference| reference.fqdn.clone());
-        let mut names: Vec<String> = references.names().into_iter().map(str::to_owned).chain(fqdns).collect();
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
-    };
-    Report::or_raise(names())
+        let fqdns = references.found.iter().filter_map(|reference| reference.fqdn.as_deref());
+        let names: BTreeSet<&str> = references.names().into_iter().chain(fqdns).collect();
+        Ok(names.into_iter().map(str::to_owned).collect())
+    })
 }
 
 #[pg_extern(sql = false)]
 fn pml_link_with(code: &str, lookup: JsonB) -> String {
-    let link = || -> Result<String> { Ok(compile::link(code, &parsed::<Lookup>("look-up", lookup)?)?) };
-    Report::or_raise(link())
+    compiler((code, lookup), |(code, lookup)| Ok(compile::link(code, &parsed("look-up", lookup)?)?))
 }
 
 #[pg_extern(sql = false)]
 fn pml_display_with(code: &str, names: JsonB) -> String {
-    let display = || -> Result<String> {
-        Ok(compile::display(code, &parsed::<HashMap<String, String>>("names", names)?)?)
-    };
-    Report::or_raise(display())
+    compiler((code, names), |(code, names)| Ok(compile::display(code, &parsed("names", names)?)?))
 }
 
 #[pg_extern(sql = false)]
 fn pml_infer_parameters(code: &str) -> JsonB {
-    JsonB(Report::or_raise(compile::infer_parameters(code).map_err(Report::from)))
+    compiler(code, |code| Ok(JsonB(compile::infer_parameters(code)?)))
 }
 
 #[pg_extern(sql = false)]
 fn pml_lift_literals(code: &str) -> JsonB {
-    let lifted = Report::or_raise(compile::lift_literals(code).map_err(Report::from));
-    JsonB(json!({ "code": lifted.code, "literals": lifted.literals }))
+    compiler(code, |code| {
+        let lifted = compile::lift_literals(code)?;
+        Ok(JsonB(json!({ "code": lifted.code, "literals": lifted.literals })))
+    })
+}
+
+#[derive(Clone, PartialEq)]
+struct Inputs {
+    code: String,
+    lookup: Json,
+    schemas: Json,
 }
 
 thread_local! {
@@ -82,60 +96,48 @@ thread_local! {
     static LAST: RefCell<Option<(Inputs, Json)>> = const { RefCell::new(None) };
 }
 
-#[derive(PartialEq)]
-struct Inputs {
-    code: String,
-    lookup: Json,
-    schemas: Json,
-}
-
 #[pg_extern(sql = false)]
 fn pml_compile_with(code: &str, lookup: JsonB, schemas: JsonB) -> JsonB {
     let inputs = Inputs { code: code.to_owned(), lookup: lookup.0, schemas: schemas.0 };
-    JsonB(Report::or_raise(compiled_once(inputs)))
-}
-
-fn compiled_once(inputs: Inputs) -> Result<Json> {
-    let known = LAST.with_borrow(|last| {
-        last.as_ref().filter(|(before, _)| *before == inputs).map(|(_, compiled)| compiled.clone())
-    });
-    if let Some(compiled) = known {
-        return Ok(compiled);
-    }
-    let compiled = compiled(&inputs)?;
-    LAST.set(Some((inputs, compiled.clone())));
-    Ok(compiled)
+    JsonB(compiler(inputs, |inputs| {
+        let known = LAST.with_borrow(|last| {
+            last.as_ref().filter(|(before, _)| before == inputs).map(|(_, compiled)| compiled.clone())
+        });
+        if let Some(compiled) = known {
+            return Ok(compiled);
+        }
+        let compiled = compiled(inputs)?;
+        LAST.set(Some((inputs.clone(), compiled.clone())));
+        Ok(compiled)
+    }))
 }
 
 fn compiled(inputs: &Inputs) -> Result<Json> {
     let options = CompileOptions {
-        lookup: parsed("look-up", JsonB(inputs.lookup.clone()))?,
-        schemas: parsed("schemas", JsonB(inputs.schemas.clone()))?,
+        lookup: parsed("look-up", &JsonB(inputs.lookup.clone()))?,
+        schemas: parsed("schemas", &JsonB(inputs.schemas.clone()))?,
     };
     let compiled = compile::compile(&inputs.code, &options)?;
-    let mut tools: Vec<&str> = Vec::new();
-    let mut capabilities: Vec<String> = Vec::new();
+    let mut seen = HashSet::new();
+    let (mut tools, mut capabilities) = (Vec::new(), Vec::new());
     for reference in &compiled.references.found {
-        match reference.target(&options.lookup) {
+        let (name, used) = match reference.target(&options.lookup) {
             Some(fqdn) => {
-                let key =
-                    reference.version.as_ref().map_or_else(|| fqdn.to_owned(), |v| format!("{fqdn}@{v}"));
-                if !capabilities.contains(&key) {
-                    capabilities.push(key);
-                }
+                let version = reference.version.as_ref().map_or_else(String::new, |tag| format!("@{tag}"));
+                (format!("{fqdn}{version}"), &mut capabilities)
             }
-            None => {
-                let written = reference.candidates.first().filter(|_| !reference.capability_only);
-                if let Some(tool) =
-                    written.filter(|name| name.contains(':') && !tools.contains(&name.as_str()))
-                {
-                    tools.push(tool);
-                }
-            }
+            None if reference.capability_only => continue,
+            None => match reference.candidates.first().filter(|name| name.contains(':')) {
+                Some(tool) => (tool.clone(), &mut tools),
+                None => continue,
+            },
+        };
+        if seen.insert(name.clone()) {
+            used.push(name);
         }
     }
     Ok(json!({
-        "hash": canonical::code_hash(&compiled.linked)?,
+        "hash": compiled.linked_hash,
         "linked": compiled.linked,
         "executable": compiled.executable,
         "structure": compiled.structure,
@@ -150,44 +152,39 @@ fn compiled(inputs: &Inputs) -> Result<Json> {
 /// The structure with its provides edges computed anew.
 #[pg_extern(sql = false)]
 fn pml_structure_with(structure: JsonB, schemas: JsonB) -> JsonB {
-    let with_provides = || -> Result<Json> {
+    compiler((structure, schemas), |(structure, schemas)| {
         let mut structure: Structure = parsed("structure", structure)?;
         structure.add_provides(&parsed::<HashMap<String, ToolSchema>>("schemas", schemas)?);
-        Ok(json!(structure))
-    };
-    JsonB(Report::or_raise(with_provides()))
+        Ok(JsonB(json!(structure)))
+    })
 }
 
 /// The edges between tools, of which one end at least is among the changed.
 #[pg_extern(sql = false)]
 fn pml_provides_between(schemas: JsonB, changed: Vec<Option<String>>) -> JsonB {
-    let edges = move || -> Result<Json> {
+    compiler((schemas, changed), |(schemas, changed)| {
         let tools: BTreeMap<String, ToolSchema> = parsed("schemas", schemas)?;
-        let is_changed = |tool: &str| changed.iter().flatten().any(|name| name == tool);
-        let (changed, others): (Vec<_>, Vec<_>) = tools.iter().partition(|(name, _)| is_changed(name));
-        let among = changed.iter().flat_map(|from| changed.iter().map(move |to| (from, to)));
-        let outward = changed.iter().flat_map(|from| others.iter().map(move |to| (from, to)));
-        let inward = others.iter().flat_map(|from| changed.iter().map(move |to| (from, to)));
-        let edges = among.chain(outward).chain(inward).filter(|(from, to)| from.0 != to.0);
+        let changed: HashSet<&str> = changed.iter().flatten().map(String::as_str).collect();
+        let edges = tools.iter().flat_map(|from| tools.iter().map(move |to| (from, to)));
         let edges = edges
+            .filter(|(from, to)| from.0 != to.0 && (changed.contains(&**from.0) || changed.contains(&**to.0)))
             .filter_map(|((from, given), (to, wanted))| compile::provides_edge((from, given), (to, wanted)));
-        Ok(json!(edges.collect::<Vec<_>>()))
-    };
-    JsonB(Report::or_raise(edges()))
+        Ok(JsonB(json!(edges.collect::<Vec<_>>())))
+    })
 }
 
 /// The code of a capability that is given as a DAG or as a tool.
 #[pg_extern(sql = false)]
 fn pml_source_code(source: JsonB) -> String {
-    Report::or_raise(source_code(source.0))
+    compiler(source, |source| source_code(&source.0))
 }
 
-fn source_code(mut source: Json) -> Result<String> {
+fn source_code(source: &Json) -> Result<String> {
     const FORMS: &str = "Use {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
                          {\"type\": \"tool\", \"toolId\": \"server:tool\", \"defaultArgs\": {…}}.";
     match source.get("type").and_then(Json::as_str) {
         Some("dag") => {
-            let dag: Dag = parsed("dagStructure", JsonB(source["dagStructure"].take()))?;
+            let dag: Dag = parsed("dagStructure", &JsonB(source["dagStructure"].clone()))?;
             if dag.tasks.is_empty() {
                 return Err(argument("The DAG has no tasks".to_owned(), FORMS));
             }
@@ -196,13 +193,11 @@ fn source_code(mut source: Json) -> Result<String> {
         Some("tool") => {
             let tool = source.get("toolId").and_then(Json::as_str).filter(|tool| tool.contains(':'));
             let tool = tool.ok_or_else(|| argument("The source names no tool".to_owned(), FORMS))?;
-            let none = Map::new();
-            let defaults = match source.get("defaultArgs") {
-                None | Some(Json::Null) => &none,
-                Some(Json::Object(defaults)) => defaults,
-                Some(_) => return Err(argument("defaultArgs is not an object".to_owned(), FORMS)),
-            };
-            Ok(compile::tool_code(tool, defaults))
+            match source.get("defaultArgs") {
+                None | Some(Json::Null) => Ok(compile::tool_code(tool, &Map::new())),
+                Some(Json::Object(defaults)) => Ok(compile::tool_code(tool, defaults)),
+                Some(_) => Err(argument("defaultArgs is not an object".to_owned(), FORMS)),
+            }
         }
         _ => Err(argument("The source is neither a DAG nor a tool".to_owned(), FORMS)),
     }
@@ -211,19 +206,15 @@ fn source_code(mut source: Json) -> Result<String> {
 /// The code that calls one after the other: `[{"name": …, "input": …, "output": …}]`.
 #[pg_extern(sql = false)]
 fn pml_pipeline_code(sources: JsonB) -> String {
-    let pipeline = || -> Result<String> {
-        let sources: Vec<Map<String, Json>> = parsed("sources", sources)?;
-        let sources: Vec<PipelineSource> = sources
-            .into_iter()
-            .map(|mut source| PipelineSource {
-                name: source.get("name").and_then(Json::as_str).unwrap_or_default().to_owned(),
-                schema: ToolSchema {
-                    input: source.remove("input").unwrap_or_default(),
-                    output: source.remove("output").unwrap_or_default(),
-                },
-            })
-            .collect();
-        Ok(compile::pipeline_code(&sources)?)
-    };
-    Report::or_raise(pipeline())
+    #[derive(Deserialize)]
+    struct Step {
+        name: String,
+        #[serde(flatten)]
+        schema: ToolSchema,
+    }
+    compiler(sources, |sources| {
+        let steps: Vec<Step> = parsed("sources", sources)?;
+        let steps = steps.into_iter().map(|step| PipelineSource { name: step.name, schema: step.schema });
+        Ok(compile::pipeline_code(&steps.collect::<Vec<_>>())?)
+    })
 }

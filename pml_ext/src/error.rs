@@ -6,13 +6,16 @@ use std::{
 };
 
 use pgrx::{PgLogLevel, pg_sys};
+use pml_core::compile::ErrorKind;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     NotFound,
     VersionNotFound,
     InvalidName,
     InvalidCode,
+    /// The compiler was asked to stop, for a query cancel.
+    Interrupted,
     NotPermitted,
     InvalidArgument,
     /// What Postgres itself says when a table may not be read.
@@ -27,6 +30,7 @@ impl Kind {
             Kind::VersionNotFound => b"PM002",
             Kind::InvalidName => b"PM004",
             Kind::InvalidCode => b"PM005",
+            Kind::Interrupted => b"57014",
             Kind::NotPermitted => b"PM006",
             Kind::InvalidArgument => b"22023",
             Kind::InsufficientPrivilege => b"42501",
@@ -58,6 +62,9 @@ pub(crate) type Result<T> = std::result::Result<T, Report>;
 impl From<pml_core::Error> for Report {
     fn from(error: pml_core::Error) -> Self {
         let kind = match error {
+            pml_core::Error::InvalidCode(ref code) if code.kind == ErrorKind::Interrupted => {
+                Kind::Interrupted
+            }
             pml_core::Error::InvalidCode(_) => Kind::InvalidCode,
             _ => Kind::InvalidName,
         };
@@ -72,6 +79,7 @@ impl From<pml_core::Error> for Report {
 
 // pgrx reports only the SQLSTATEs that Postgres defines, so that ours go to ereport's own functions.
 unsafe extern "C-unwind" {
+    fn message_level_is_interesting(level: c_int) -> bool;
     fn errstart(level: c_int, domain: *const c_char) -> bool;
     fn errcode(sqlstate: c_int) -> c_int;
     fn errmsg_internal(format: *const c_char, ...) -> c_int;
@@ -92,9 +100,13 @@ impl Report {
         }
     }
 
-    /// A WARNING for whoever asked; in the server's log it would be noise that costs more than the call.
-    pub(crate) fn warn_client(self) {
-        self.emit(WARNING_CLIENT_ONLY);
+    /// A WARNING for whoever asked, made only if they listen; in the server's log it would be noise that costs more
+    /// than the call.
+    pub(crate) fn warn_client(report: impl FnOnce() -> Report) {
+        // SAFETY: compares the level with the session's settings.
+        if unsafe { message_level_is_interesting(WARNING_CLIENT_ONLY) } {
+            report().emit(WARNING_CLIENT_ONLY);
+        }
     }
 
     /// An ERROR leaves by longjmp past every Rust frame, so that by then nothing here may wait to be dropped: the texts

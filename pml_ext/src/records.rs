@@ -1,6 +1,6 @@
 //! Finding a record and one of its versions, as the current user sees them.
 
-use std::{ffi::CStr, ops::ControlFlow};
+use std::{borrow::Cow, ffi::CStr, ops::ControlFlow};
 
 use pgrx::{FromDatum, pg_sys};
 use pml_core::version::{VersionSpec, sort_key_prefix};
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Where the columns stand in `pml.capability_records` (sql/records.sql).
-mod column {
+mod record {
     pub(super) const ID: usize = 1;
     pub(super) const DISPLAY_NAME: usize = 2;
     pub(super) const ORG: usize = 3;
@@ -23,6 +23,22 @@ mod column {
     pub(super) const VERSION: usize = 8;
     pub(super) const VERSION_TAG: usize = 9;
     pub(super) const CREATED_AT: usize = 10;
+}
+
+/// Where the columns stand in `pml.capability_aliases` (sql/aliases.sql).
+mod alias {
+    pub(super) const ALIAS: usize = 1;
+    pub(super) const ORG: usize = 2;
+    pub(super) const PROJECT: usize = 3;
+    pub(super) const TARGET_FQDN: usize = 4;
+}
+
+/// Where the columns stand in `pml.capability_versions` (sql/versions.sql).
+mod version {
+    pub(super) const CAPABILITY_FQDN: usize = 2;
+    pub(super) const VERSION: usize = 3;
+    pub(super) const VERSION_TAG: usize = 4;
+    pub(super) const VERSION_KEY: usize = 5;
 }
 
 pub(crate) struct Found {
@@ -37,22 +53,46 @@ pub(crate) struct Found {
 /// Microseconds from the Unix epoch to that of Postgres, 2000-01-01.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-pub(crate) fn by_name(caller: &Caller, org: &str, project: &str, name: &str) -> Option<Found> {
-    let keys = [Key::is(org), Key::is(project), Key::is(name)];
-    find(caller, c"capability_records_name", &keys)
+/// A name in a scope.
+pub(crate) struct Place<'a> {
+    org: Cow<'a, str>,
+    project: Cow<'a, str>,
+    pub(crate) name: &'a str,
+    /// `org.project:name`, as the indexes have it.
+    key: String,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn new(org: impl Into<Cow<'a, str>>, project: impl Into<Cow<'a, str>>, name: &'a str) -> Self {
+        let (org, project) = (org.into(), project.into());
+        let key = [&org, ".", &project, ":", name].concat();
+        Place { org, project, name, key }
+    }
+
+    /// Whether these columns of a row say this scope and name.
+    fn is_at(&self, row: &Row, org: usize, project: usize, name: usize) -> bool {
+        row.bytes(name) == self.name.as_bytes()
+            && row.bytes(project) == self.project.as_bytes()
+            && row.bytes(org) == self.org.as_bytes()
+    }
+}
+
+pub(crate) fn by_name(caller: &Caller, place: &Place<'_>) -> Option<Found> {
+    find(caller, c"capability_records_scoped_name", &place.key, |row| {
+        place.is_at(row, record::ORG, record::PROJECT, record::DISPLAY_NAME)
+    })
 }
 
 pub(crate) fn by_fqdn(caller: &Caller, fqdn: &str) -> Option<Found> {
-    find(caller, c"capability_records_pkey", &[Key::is(fqdn)])
+    find(caller, c"capability_records_fqdn", fqdn, |row| row.bytes(record::ID) == fqdn.as_bytes())
 }
 
-pub(crate) fn by_alias(caller: &Caller, org: &str, project: &str, alias: &str) -> Option<Found> {
-    const TARGET_FQDN: usize = 4;
-    let keys = [Key::is(org), Key::is(project), Key::is(alias)];
-    let target =
-        scan::rows(c"capability_aliases", c"capability_aliases_pkey", &keys, Direction::Forward, |row| {
-            ControlFlow::Break(row.text(TARGET_FQDN))
-        })?;
+pub(crate) fn by_alias(caller: &Caller, place: &Place<'_>) -> Option<Found> {
+    let (table, index) = (c"capability_aliases", c"capability_aliases_scoped_name");
+    let target = scan::first_hashed(table, index, &place.key, |row| {
+        let is_meant = place.is_at(row, alias::ORG, alias::PROJECT, alias::ALIAS);
+        is_meant.then(|| row.text(alias::TARGET_FQDN).into_owned())
+    })?;
     by_fqdn(caller, &target)
 }
 
@@ -68,41 +108,37 @@ pub(crate) fn is_taken(org: &str, project: &str, name: &str, own_fqdn: Option<&s
                 .and_then(|time| i64::from_datum(time, false))
                 .is_some_and(|time| time <= pg_sys::GetCurrentTransactionStartTimestamp())
         };
-        ControlFlow::Break(!is_over && own_fqdn != Some(row.text(FQDN).as_str()))
+        ControlFlow::Break(!is_over && own_fqdn != Some(&*row.text(FQDN)))
     });
     taken.unwrap_or(false)
 }
 
-fn find(caller: &Caller, index: &'static CStr, keys: &[Key]) -> Option<Found> {
-    scan::rows(c"capability_records", index, keys, Direction::Forward, |row| {
-        let is_live = row.column(column::DELETED_AT).is_none();
-        if is_live && is_seen(caller, row) {
-            ControlFlow::Break(read(row))
-        } else {
-            ControlFlow::Continue(())
-        }
+fn find(caller: &Caller, index: &'static CStr, key: &str, is_meant: impl Fn(&Row) -> bool) -> Option<Found> {
+    scan::first_hashed(c"capability_records", index, key, |row| {
+        let is_live = row.column(record::DELETED_AT).is_none();
+        (is_live && is_meant(row) && is_seen(caller, row)).then(|| read(row))
     })
 }
 
 fn is_seen(caller: &Caller, row: &Row) -> bool {
     caller.is_admin()
         || caller.sees(
-            &row.text(column::ORG),
-            &row.text(column::PROJECT),
-            &row.text(column::VISIBILITY),
-            &row.text(column::CREATED_BY),
+            &row.text(record::ORG),
+            &row.text(record::PROJECT),
+            &row.text(record::VISIBILITY),
+            &row.text(record::CREATED_BY),
         )
 }
 
 fn read(row: &Row) -> Found {
     Found {
-        fqdn: row.text(column::ID),
-        display_name: row.text(column::DISPLAY_NAME),
-        version: number(row, column::VERSION),
-        version_tag: row.text(column::VERSION_TAG),
+        fqdn: row.text(record::ID).into_owned(),
+        display_name: row.text(record::DISPLAY_NAME).into_owned(),
+        version: number(row, record::VERSION),
+        version_tag: row.text(record::VERSION_TAG).into_owned(),
         // SAFETY: the column is of type timestamptz, a 64-bit integer.
         created_at: row
-            .column(column::CREATED_AT)
+            .column(record::CREATED_AT)
             .and_then(|time| unsafe { i64::from_datum(time, false) })
             .unwrap_or(i64::MAX),
     }
@@ -134,8 +170,13 @@ pub(crate) fn version(found: &Found, spec: &VersionSpec<'_>) -> Option<i32> {
     match spec {
         VersionSpec::Latest => Some(found.version),
         VersionSpec::Exact(tag) => {
-            let keys = [Key::is(&found.fqdn), Key::is(&tag.stored())];
-            find_version(c"capability_versions_capability_fqdn_version_tag_key", &keys, |_| true)
+            let (fqdn, tag) = (found.fqdn.as_str(), tag.stored());
+            let (table, index) = (c"capability_versions", c"capability_versions_tag");
+            scan::first_hashed(table, index, &[fqdn, "@", &tag].concat(), |row| {
+                let is_meant = row.bytes(version::CAPABILITY_FQDN) == fqdn.as_bytes()
+                    && row.bytes(version::VERSION_TAG) == tag.as_bytes();
+                is_meant.then(|| number(row, version::VERSION))
+            })
         }
         VersionSpec::Minor(major, minor) => highest_tag(found, &sort_key_prefix(*major, Some(*minor))),
         VersionSpec::Major(major) => highest_tag(found, &sort_key_prefix(*major, None)).or_else(|| {
@@ -150,18 +191,16 @@ pub(crate) fn version(found: &Found, spec: &VersionSpec<'_>) -> Option<i32> {
 }
 
 fn highest_tag(found: &Found, prefix: &str) -> Option<i32> {
-    const VERSION_KEY: usize = 5;
     // Sort keys are ASCII: this is above every key with the prefix, and only just.
     let above = format!("{prefix}\u{7f}");
     let keys = [Key::is(&found.fqdn), Key::text(Order::Less, &above)];
-    find_version(c"capability_versions_key", &keys, |row| row.text(VERSION_KEY).starts_with(prefix))
+    find_version(c"capability_versions_key", &keys, |row| row.text(version::VERSION_KEY).starts_with(prefix))
 }
 
 /// The last version in the order of the index, if it fits.
 fn find_version(index: &'static CStr, keys: &[Key], fits: impl Fn(&Row) -> bool) -> Option<i32> {
-    const VERSION: usize = 3;
     scan::rows(c"capability_versions", index, keys, Direction::Backward, |row| {
-        ControlFlow::Break(fits(row).then(|| number(row, VERSION)))
+        ControlFlow::Break(fits(row).then(|| number(row, version::VERSION)))
     })?
 }
 

@@ -10,7 +10,7 @@ use pml_core::{
 use crate::{
     caller::Caller,
     error::{Kind, Report, Result},
-    records::{self, Found},
+    records::{self, Found, Place},
     settings,
 };
 
@@ -76,36 +76,36 @@ fn locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Result<Located<'_>> {
 fn warn_of_alias(located: &Located<'_>) {
     if let Some(alias) = located.alias {
         let name = &located.found.display_name;
-        Report {
+        Report::warn_client(|| Report {
             kind: Kind::DeprecatedAlias,
             message: format!("Deprecated: using alias \"{alias}\" for capability \"{name}\""),
             detail: None,
             hint: Some("Update your code.".to_owned()),
-        }
-        .warn_client();
+        });
     }
 }
 
 fn find<'a>(caller: &Caller, spec: &Spec<'a>) -> Result<Option<(Found, Option<&'a str>)>> {
-    let (org, project, name) = match spec.target {
+    let place = match spec.target {
         Target::Fqdn(_) => return Ok(records::by_fqdn(caller, spec.target_text).map(|found| (found, None))),
-        Target::Scoped { org, project, name } => (org.to_owned(), project.to_owned(), name),
+        Target::Scoped { org, project, name } => Place::new(org, project, name),
         Target::Name(name) => {
             let (org, project) = (settings::org(), settings::project());
             caller.check_may_act(&org, &project)?;
-            (org, project, name)
+            Place::new(org, project, name)
         }
     };
-    if let Some(found) = records::by_name(caller, &org, &project, name) {
+    if let Some(found) = records::by_name(caller, &place) {
         return Ok(Some((found, None)));
     }
-    if let Some(found) = records::by_alias(caller, &org, &project, name) {
+    let name = place.name;
+    if let Some(found) = records::by_alias(caller, &place) {
         return Ok(Some((found, Some(name))));
     }
     let is_server = name.split_once(':').is_some_and(|(namespace, _)| namespace == SERVER_NAMESPACE);
     if is_server && matches!(spec.target, Target::Name(_)) {
         let (org, project) = STANDARD_SCOPE;
-        return Ok(records::by_name(caller, org, project, name).map(|found| (found, None)));
+        return Ok(records::by_name(caller, &Place::new(org, project, name)).map(|found| (found, None)));
     }
     Ok(None)
 }

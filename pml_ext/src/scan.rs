@@ -4,6 +4,7 @@
 //! Postgres' resource owner, so that nothing here needs a destructor.
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     ffi::{CStr, c_char, c_int},
     ops::ControlFlow,
@@ -79,9 +80,12 @@ pub(crate) enum Order {
     Equal = 3,
 }
 
+/// Number of the one operator in a hash index.
+const EQUAL_HASH: u16 = 1;
+
 /// A condition on one column of an index.
 pub(crate) struct Key {
-    strategy: Order,
+    strategy: u16,
     function: u32,
     collation: pg_sys::Oid,
     value: pg_sys::Datum,
@@ -103,21 +107,35 @@ impl Key {
         };
         // SAFETY: copies that many bytes; callers have bounded the length, so that it fits.
         let value = unsafe { raw::cstring_to_text_with_len(value.as_ptr().cast(), value.len() as c_int) };
-        Key { strategy, function, collation: pg_sys::C_COLLATION_OID, value: pg_sys::Datum::from(value) }
+        Key {
+            strategy: strategy as u16,
+            function,
+            collation: pg_sys::C_COLLATION_OID,
+            value: pg_sys::Datum::from(value),
+        }
     }
 
     pub(crate) fn is(value: &str) -> Key {
         Key::text(Order::Equal, value)
     }
 
+    fn hashed(value: &str) -> Key {
+        Key { strategy: EQUAL_HASH, ..Key::is(value) }
+    }
+
     pub(crate) fn number(value: i32) -> Key {
-        Key { strategy: Order::Equal, function: INT4_EQ, collation: pg_sys::InvalidOid, value: value.into() }
+        Key {
+            strategy: Order::Equal as u16,
+            function: INT4_EQ,
+            collation: pg_sys::InvalidOid,
+            value: value.into(),
+        }
     }
 
     /// Before a time, in Postgres' microseconds since 2000.
     pub(crate) fn before(time: i64) -> Key {
         Key {
-            strategy: Order::Less,
+            strategy: Order::Less as u16,
             function: TIMESTAMPTZ_LT,
             collation: pg_sys::InvalidOid,
             value: time.into(),
@@ -126,7 +144,7 @@ impl Key {
 
     pub(crate) fn name(value: *const pg_sys::NameData) -> Key {
         Key {
-            strategy: Order::Equal,
+            strategy: Order::Equal as u16,
             function: NAME_EQ,
             collation: pg_sys::C_COLLATION_OID,
             value: value.into(),
@@ -156,15 +174,16 @@ impl Row {
         }
     }
 
-    /// A text column, copied; empty if it is NULL.
-    pub(crate) fn text(&self, number: usize) -> String {
-        let Some(datum) = self.column(number) else { return String::new() };
+    /// A text column; empty if it is NULL.
+    pub(crate) fn text(&self, number: usize) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes(number))
+    }
+
+    /// The same, for comparing.
+    pub(crate) fn bytes(&self, number: usize) -> &[u8] {
+        let Some(datum) = self.column(number) else { return &[] };
         // SAFETY: the column is of type text; unpacking it leaves a plain varlena.
-        unsafe {
-            let value = raw::pg_detoast_datum_packed(datum.cast_mut_ptr());
-            let bytes = varlena::varlena_to_byte_slice(value);
-            String::from_utf8_lossy(bytes).into_owned()
-        }
+        unsafe { varlena::varlena_to_byte_slice(raw::pg_detoast_datum_packed(datum.cast_mut_ptr())) }
     }
 }
 
@@ -217,6 +236,20 @@ pub(crate) fn rows<T>(
     unsafe { pg_guard_ffi_boundary(|| unguarded_rows(table, index, keys, direction, visit)) }
 }
 
+/// The first row of `pml.<table>` that `pick` takes among those of this hash; other texts may have it too, so that
+/// `pick` must compare.
+pub(crate) fn first_hashed<T>(
+    table: &'static CStr,
+    index: &'static CStr,
+    key: &str,
+    pick: impl Fn(&Row) -> Option<T>,
+) -> Option<T> {
+    rows(table, index, &[Key::hashed(key)], Direction::Forward, |row| match pick(row) {
+        Some(value) => ControlFlow::Break(value),
+        None => ControlFlow::Continue(()),
+    })
+}
+
 /// SAFETY: to be called inside a guard, since it calls Postgres' functions bare.
 unsafe fn unguarded_rows<T>(
     table: &'static CStr,
@@ -240,7 +273,7 @@ unsafe fn unguarded_rows<T>(
                 scan_key,
                 0,
                 position as i16 + 1,
-                key.strategy as u16,
+                key.strategy,
                 pg_sys::InvalidOid,
                 key.collation,
                 key.function.into(),
@@ -258,8 +291,9 @@ unsafe fn unguarded_rows<T>(
         }
         raw::index_endscan(scan);
         raw::ExecDropSingleTupleTableSlot(slot);
-        raw::index_close(index, LOCK);
-        raw::table_close(heap, LOCK);
+        // The locks stay to the end of the transaction, as those of any query do.
+        raw::index_close(index, pg_sys::NoLock as c_int);
+        raw::table_close(heap, pg_sys::NoLock as c_int);
         found
     }
 }

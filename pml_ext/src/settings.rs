@@ -1,6 +1,6 @@
 //! The settings of the extension (`SET pml.…`).
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, IntoStringError};
 
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
@@ -118,5 +118,6 @@ pub(crate) fn set_for_transaction(name: &CStr, value: &str) {
 }
 
 fn text(setting: &'static GucSetting<Option<CString>>) -> String {
-    setting.get().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
+    let in_other_encoding = |error: IntoStringError| error.into_cstring().to_string_lossy().into_owned();
+    setting.get().map(|value| value.into_string().unwrap_or_else(in_other_encoding)).unwrap_or_default()
 }

@@ -53,7 +53,6 @@ pub(crate) async fn pass_on(
     tokens: Arc<Tokens>,
     metrics: Arc<Metrics>,
 ) {
-    let mut first_connection = true;
     while let Some(change) = heard.recv().await {
         if matches!(change, Change::Tools(_)) {
             sleep(GATHERING).await;
@@ -69,7 +68,7 @@ pub(crate) async fn pass_on(
                     metrics.set_listening(true);
                     tokens.recheck();
                     // What happened while nobody listened isn't known; a list too many does no harm.
-                    told.all |= !std::mem::take(&mut first_connection);
+                    told.all = true;
                 }
             }
             next = heard.try_recv().ok();

@@ -5,7 +5,8 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberI
 use crate::{cli::LogFormat, config::LogConfig};
 
 /// Crates that would log whole messages, and with them arguments, below this level.
-const QUIET: [&str; 4] = ["rmcp=warn", "hyper=warn", "tokio_postgres=warn", "reqwest=warn"];
+const QUIET: [&str; 5] =
+    ["rmcp=error", "hyper=warn", "tokio_postgres=warn", "reqwest=warn", "deadpool=error"];
 
 /// The filter for `level`: a bare level is for this program, directives may say more.
 pub(crate) fn filter(level: &str) -> Result<EnvFilter, String> {

@@ -52,23 +52,36 @@ pub async fn over_stdio(config: Config) -> Result<(), ServeError> {
     tokio::pin!(signalled);
     let app = App::start(config).await?;
     let serving = Handler::new(app.clone()).serve_with_ct(rmcp::transport::stdio(), app.stop.child_token());
-    let ended = tokio::select! {
-        () = &mut signalled => Ok(Duration::ZERO),
+    let service = tokio::select! {
+        () = &mut signalled => None,
         served = serving => match served {
-            Ok(service) => tokio::select! {
-                () = &mut signalled => Ok(drain),
-                // The client is gone; what it left running has nobody to answer to.
-                _ = service.waiting() => Ok(Duration::ZERO),
-            },
+            Ok(service) => Some(service),
             // A client that says nothing and leaves is none of our trouble.
-            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(Duration::ZERO),
-            Err(error) => Err(ServeError::Client(error.to_string())),
+            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => None,
+            Err(error) => {
+                app.close().await;
+                return Err(ServeError::Client(error.to_string()));
+            }
         },
     };
-    app.drain(ended.as_ref().copied().unwrap_or_default()).await;
+    if let Some(service) = service {
+        let waiting = service.waiting();
+        tokio::pin!(waiting);
+        tokio::select! {
+            // The client is gone; what it left running has nobody to answer to.
+            _ = &mut waiting => app.drain(Duration::ZERO).await,
+            () = async { (&mut signalled).await; app.drain(drain).await } => {
+                app.stop.cancel();
+                let _ = tokio::time::timeout(LAST_ANSWERS, waiting).await;
+            }
+        }
+    }
     app.close().await;
-    ended.map(drop)
+    Ok(())
 }
+
+/// How long the last answers may take to be read.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// Ends with the first signal; the second one ends the process at once.
 fn shutdown_signal() -> Result<impl Future<Output = ()> + Send + 'static, ServeError> {

@@ -40,6 +40,8 @@ fn other_scopes_hear_nothing() {
     let database = Database::new();
     let here = Proxy::start(&database);
     let there = ProxySetup::new(&database).args(&["--project", "elsewhere"]).start();
+    here.is_ready();
+    there.is_ready();
     for era in Era::BOTH {
         let (near, far) = (Agent::connect(&here.url, era), Agent::connect(&there.url, era));
         near.tools();

@@ -49,7 +49,7 @@ fn code_runs_is_kept_gets_a_name_and_is_a_tool() {
             client.number(
                 "SELECT count(*) FROM pml.tool_usage WHERE server_id = 'pml-capabilities' AND success"
             ),
-            2
+            3
         );
         assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 3);
     }

@@ -17,7 +17,8 @@ const SLOW: &str = "await new Promise(done => setTimeout(done, 3000)); return 'd
 #[test]
 fn postgres_restarts_in_the_middle_of_a_run() {
     let (cluster, database) = own_cluster();
-    let proxy = Proxy::start(&database);
+    database.create_role("proxy", &["pml_proxy"]);
+    let proxy = ProxySetup::new(&database).args(&["--database-patience", "1"]).start();
     let agents = Era::BOTH.map(|era| Agent::connect(&proxy.url, era));
     let [first, second] = &agents;
     let list = first.tool_names();

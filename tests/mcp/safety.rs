@@ -94,6 +94,7 @@ fn two_orgs_share_a_proxy_and_never_meet() {
     let (_, acme_token) = new_token(&database, "acme", "ann");
     let (_, rival_token) = new_token(&database, "rival", "rob");
     let proxy = proxy_with_tokens(&database, &[]);
+    proxy.is_ready();
     for era in Era::BOTH {
         let acme = Agent::with_token(&proxy.url, era, &acme_token);
         let rival = Agent::with_token(&proxy.url, era, &rival_token);
@@ -109,7 +110,7 @@ fn two_orgs_share_a_proxy_and_never_meet() {
         let message = rival.failure("pml_execute", json!({"capability": name}));
         assert!(message.contains("Capability not found") && !message.contains("acme"), "{message}");
         let found = rival.ask("pml_discover", json!({"intent": "plans"}));
-        assert!(!found.to_string().contains("secret"), "{found}");
+        assert!(!found.to_string().contains(&name), "{found}");
         let fetch = json!({"workflow_id": answer["workflowId"], "task_id": "t1"});
         assert!(rival.failure("pml_get_task_result", fetch).to_lowercase().contains("not found"));
         // The same name and the same code are free for them.
@@ -165,7 +166,7 @@ fn a_revoked_token_ends_at_once() {
 fn limits_answer_with_their_own_codes() {
     let database = Database::new();
     database.create_role("proxy", &["pml_proxy"]);
-    let small = ProxySetup::new(&database).args(&["--max-body", "1000", "--rate", "5"]).start();
+    let small = ProxySetup::new(&database).args(&["--max-body", "1000", "--rate", "1"]).start();
     let large = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "x".repeat(2000)}});
     assert_eq!(send(Method::POST, &small.url, &[ACCEPT], Some(large)).status().as_u16(), 413);
     let refused = (0..50).find_map(|_| {

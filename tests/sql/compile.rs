@@ -214,6 +214,21 @@ fn a_tool_and_a_dag_are_capabilities_too() {
         db.text("SELECT pml_code('ops:deploy')", &[]).unwrap().trim(),
         r#"return await mcp.temporal.startWorkflow({ workflowId: "deploy-prod-v2", ...args });"#
     );
+    // What the tool takes is what the capability takes, if it is known.
+    let schema = r#"{"type": "object", "properties": {"workflowId": {"type": "string"}, "at": {"type": "string"}}, "required": ["workflowId", "at"]}"#;
+    db.batch_execute(&format!(
+        "SELECT pml_register_tool('temporal', 'startWorkflow', NULL, '{schema}');
+         SELECT pml_update('ops:deploy', source => jsonb_set('{tool}', '{{defaultArgs,workflowId}}', '\"v3\"'))"
+    ))
+    .unwrap();
+    assert_eq!(
+        json(&mut db, "SELECT pml_whois('ops:deploy') -> 'parameters_schema'"),
+        json!({
+            "type": "object",
+            "properties": { "workflowId": { "type": "string", "default": "v3" }, "at": { "type": "string" } },
+            "required": ["at"]
+        })
+    );
     let dag = r#"{"type": "dag", "dagStructure": {"tasks": [
         {"id": "read", "tool": "fs:read", "arguments": {"path": {"type": "parameter", "parameterName": "path"}}},
         {"id": "parse", "tool": "json:parse", "arguments": {"json": {"type": "reference", "expression": "read.content"}}}]}}"#;
@@ -359,4 +374,12 @@ fn no_input_hurts_the_backend() {
     }
     assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE record_type = 'capability'"), 0);
     assert_eq!(db.number("SELECT pg_backend_pid()::bigint"), backend);
+}
+
+#[test]
+fn a_compile_can_be_cancelled() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SET statement_timeout = '1ms'").unwrap();
+    let error = db.refusal("SELECT pml_compile(repeat('if (args.x) mcp.a.b(); ', 11000))");
+    assert_eq!(error.code().code(), "57014", "{error}");
 }

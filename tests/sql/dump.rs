@@ -12,6 +12,10 @@ SELECT pml_rename('ns:cap_2', 'ns:renamed'); SELECT pml_rename('ns:renamed', 'ns
 SELECT pml_delete('ns:cap_3'); SELECT pml_rename('ns:cap_4', 'ns:x'); SELECT pml_delete('ns:x');
 SELECT pml_fork('ns:cap_5', 'ns:forked');
 INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn) VALUES (pml_resolve('ns:forked'), pml_resolve('ns:cap_5'));
+SELECT pml_register('const a = await mcp.ns.cap_7(); const b = await mcp.fs.read(args); return mcp.json.parse({ json: b.content })', 'ns:caller');
+SELECT pml_register(source => '{\"type\": \"tool\", \"toolId\": \"fs:read\"}', name => 'ns:tool');
+SELECT pml_register_tool('fs', 'read', NULL, '{\"type\": \"object\"}', '{\"type\": \"object\", \"properties\": {\"json\": {}}}');
+SELECT pml_register_tool('json', 'parse', NULL, '{\"type\": \"object\", \"properties\": {\"json\": {}}}');
 SELECT pml_register_server('tavily', 'cloud', 'https://example.com', 'v1.0.0');
 SELECT pml_register('return \"clash\"', 'ns:cap:5'); SELECT pml_register_tools('ns', '[{\"name\": \"cap_5\"}, {\"name\": \"cap_6\"}]');
 SELECT pml_register_tool('tavily', 'search', 'searches', '{\"type\": \"object\"}');

@@ -1,5 +1,7 @@
 //! FQDNs, hashes, deduplication, unnamed records.
 
+use std::collections::BTreeSet;
+
 use pml_tests::{Ask, Database};
 
 #[test]
@@ -104,6 +106,24 @@ fn a_collision_makes_the_hash_longer() {
     assert_eq!(db.text("SELECT pml_resolve('fs:read')", &[]).unwrap(), second);
     assert_eq!(db.text("SELECT pml_code($1)", &[&first]).unwrap(), one);
     assert_eq!(db.text("SELECT pml_code($1)", &[&second]).unwrap(), other);
+}
+
+#[test]
+fn many_who_keep_the_same_code_to_themselves_each_get_a_record() {
+    let database = Database::new();
+    database.create_role("proxy", &["pml_proxy"]);
+    let mut db = database.connect_as("proxy");
+    let mut fqdns = BTreeSet::new();
+    for number in 0..100 {
+        db.batch_execute(&format!("SET pml.actor = 'actor_{number}'")).unwrap();
+        let fqdn = db.text("SELECT pml_register('return 1')", &[]).unwrap();
+        assert_eq!(db.text("SELECT pml_resolve($1)", &[&fqdn]).as_ref(), Some(&fqdn));
+        fqdns.insert(fqdn);
+    }
+    assert_eq!(fqdns.len(), 100);
+    let longest = fqdns.iter().max_by_key(|fqdn| fqdn.len()).unwrap();
+    let hash = db.text("SELECT pml_code_hash('return 1')", &[]).unwrap();
+    assert!(longest.rsplit('.').next().unwrap().starts_with(&hash), "{longest}");
 }
 
 #[test]

@@ -234,72 +234,104 @@ impl Model {
         }
     }
 
-    /// Every name, alias, FQDN, version and tag ever handed out, each resolved in one go.
+    /// Every name, alias, FQDN, version and tag ever handed out, each resolved in one go, and the code of each version.
     fn check(&self, db: &mut Client) {
-        let mut expected: Vec<(String, Option<(String, String)>)> = Vec::new();
-        let resolved = |fqdn: &String, record: &Record, version: usize| {
-            (!record.deleted).then(|| (fqdn.clone(), record.versions[version - 1].clone()))
-        };
+        let mut expected: Vec<(String, Option<(String, usize)>)> = Vec::new();
+        let mut codes = BTreeMap::new();
+        let resolved =
+            |fqdn: &String, version: usize| (!self.records[fqdn].deleted).then(|| (fqdn.clone(), version));
         for name in self.names.keys() {
             let target = self.target(name);
-            expected.push((
-                name.clone(),
-                target.and_then(|fqdn| {
-                    resolved(&fqdn, &self.records[&fqdn], self.records[&fqdn].versions.len())
-                }),
-            ));
+            let newest = target.and_then(|fqdn| resolved(&fqdn, self.records[&fqdn].versions.len()));
+            expected.push((name.clone(), newest));
         }
         for (fqdn, record) in &self.records {
-            for version in 1..=record.versions.len() {
-                expected.push((format!("{fqdn}@v{version}"), resolved(fqdn, record, version)));
-            }
-            for (index, tag) in record.tags.iter().enumerate() {
+            for (index, (code, tag)) in record.versions.iter().zip(&record.tags).enumerate() {
+                let version = index + 1;
+                expected.push((format!("{fqdn}@v{version}"), resolved(fqdn, version)));
                 if let Some(tag) = tag {
-                    expected.push((format!("{fqdn}@{tag}"), resolved(fqdn, record, index + 1)));
+                    expected.push((format!("{fqdn}@{tag}"), resolved(fqdn, version)));
                 }
+                codes.insert((fqdn.clone(), version), code.clone());
             }
-            expected.push((fqdn.clone(), resolved(fqdn, record, record.versions.len())));
+            expected.push((fqdn.clone(), resolved(fqdn, record.versions.len())));
         }
-        let specs: Vec<&str> = expected.iter().map(|(spec, _)| spec.as_str()).collect();
-        let rows = db
-            .query("SELECT spec, fqdn, code FROM resolve_all($1) AS r (spec, fqdn, code)", &[&specs])
-            .unwrap();
-        for (row, (spec, wanted)) in rows.iter().zip(&expected) {
-            let found = row.get::<_, Option<String>>(1).map(|fqdn| (fqdn, row.get::<_, String>(2)));
-            assert_eq!(&found, wanted, "{spec}");
+        let (there, gone): (Vec<_>, Vec<_>) = expected.iter().partition(|(_, wanted)| wanted.is_some());
+        let specs: Vec<&str> = there.iter().map(|(spec, _)| spec.as_str()).collect();
+        let rows = db.query(RESOLVE, &[&specs]).unwrap_or_else(|error| panic!("{specs:?}: {error:?}"));
+        assert_eq!(rows.len(), there.len());
+        for (row, (spec, wanted)) in rows.iter().zip(there) {
+            let (fqdn, version) = wanted.as_ref().expect("one that is there");
+            let found: (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
+            assert_eq!(found, (fqdn.as_str(), fqdn.as_str(), version.to_string().as_str()), "{spec}");
         }
-        assert_eq!(rows.len(), expected.len());
+        let specs: Vec<&str> = gone.iter().map(|(spec, _)| spec.as_str()).collect();
+        assert_eq!(
+            db.query_one("SELECT still_there($1)", &[&specs]).unwrap().get::<_, Vec<String>>(0),
+            [""; 0]
+        );
+        let stored: BTreeMap<(String, usize), String> = db
+            .query("SELECT capability_fqdn, version, code_snippet FROM pml.capability_versions", &[])
+            .unwrap()
+            .iter()
+            .filter(|row| row.get::<_, Option<&str>>(2).is_some())
+            .map(|row| ((row.get(0), row.get::<_, i32>(1) as usize), row.get(2)))
+            .collect();
+        assert_eq!(stored, codes);
+    }
+
+    /// What pml_code shows of every version; it parses the code each time, too dear for every step.
+    fn check_code(&self, db: &mut Client) {
+        for (fqdn, record) in self.records.iter().filter(|(_, record)| !record.deleted) {
+            for (index, code) in record.versions.iter().enumerate() {
+                let shown = attempt(db, "SELECT pml_code($1)", &[&format!("{fqdn}@v{}", index + 1)]);
+                assert_eq!(shown.as_ref(), Ok(code), "{fqdn}@v{}", index + 1);
+            }
+        }
     }
 }
 
-/// One query for all specs, so that a check after each step is affordable; an error counts as "not there".
-const RESOLVE_ALL: &str = "
-CREATE FUNCTION resolve_all(specs text[]) RETURNS TABLE (spec text, fqdn text, code text) LANGUAGE plpgsql AS $$
+/// One query for all that are there, so that a check after each step is affordable.
+const RESOLVE: &str = "SELECT pml_resolve(spec), located[1], located[2]
+  FROM unnest($1::text[]) WITH ORDINALITY AS given (spec, place), pml_locate(spec) AS located ORDER BY place";
+
+/// Those of the specs that resolve, none of which should.
+const STILL_THERE: &str = "
+CREATE FUNCTION still_there(specs text[]) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+  spec text;
+  found text[] := '{}';
 BEGIN
   FOREACH spec IN ARRAY specs LOOP
     BEGIN
-      fqdn := pml_resolve(spec);
-      code := pml_code(spec);
+      found := found || format('%s is %s', spec, pml_resolve(spec));
     EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' THEN
-      fqdn := NULL;
-      code := NULL;
+      NULL;
     END;
-    RETURN NEXT;
   END LOOP;
+  RETURN found;
 END $$";
+
+/// Checking a walk costs the square of its length, so that a long one is split.
+const LONGEST_WALK: usize = 450;
 
 #[test]
 fn what_was_handed_out_always_resolves() {
     let steps: usize =
-        std::env::var("PML_WALK_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(1500);
-    let cases = 3;
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
-    let walk = proptest::collection::vec(step(), steps / cases as usize);
+        std::env::var("PML_WALK_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(4500);
+    let cases = steps.div_ceil(LONGEST_WALK);
+    let config = Config {
+        cases: u32::try_from(cases).expect("a number of walks"),
+        failure_persistence: None,
+        max_shrink_iters: 200,
+        ..Config::default()
+    };
+    let walk = proptest::collection::vec(step(), steps / cases);
     TestRunner::new(config)
         .run(&walk, |walk| {
             let database = Database::new();
             let mut connections: Vec<Client> = (0..3).map(|_| database.connect()).collect();
-            connections[0].batch_execute(RESOLVE_ALL).unwrap();
+            connections[0].batch_execute(STILL_THERE).unwrap();
             for connection in &mut connections {
                 connection.batch_execute("SET client_min_messages = error").unwrap();
             }
@@ -308,6 +340,7 @@ fn what_was_handed_out_always_resolves() {
                 model.take(&mut connections[number % 3], step);
                 model.check(&mut connections[(number + 1) % 3]);
             }
+            model.check_code(&mut connections[0]);
             Ok(())
         })
         .unwrap();

@@ -48,6 +48,36 @@ fn an_alias_resolves_with_a_warning() {
     assert_eq!(db.text("SELECT via_alias FROM pml_lookup('fs:load')", &[]), None);
 }
 
+/// Two names in the default scope whose hashes in the indexes are equal.
+fn names_of_one_hash(db: &mut postgres::Client) -> (String, String) {
+    let row = db
+        .query_one(
+            "SELECT min(name), max(name) FROM (SELECT 'n:' || number AS name FROM generate_series(1, 400000) AS number) AS n
+             GROUP BY hashtext('local.default:' || name COLLATE \"C\") HAVING count(*) > 1 LIMIT 1",
+            &[],
+        )
+        .unwrap();
+    (row.get(0), row.get(1))
+}
+
+#[test]
+fn another_name_of_the_same_hash_is_another_name() {
+    let mut db = Database::new().connect();
+    let (one, other) = names_of_one_hash(&mut db);
+    let resolve = "SELECT pml_resolve($1)";
+    let first = db.text("SELECT pml_register('return 1', $1)", &[&one]).unwrap();
+    assert!(db.query_one(resolve, &[&other]).is_err());
+    let second = db.text("SELECT pml_register('return 2', $1)", &[&other]).unwrap();
+    assert_eq!(db.text(resolve, &[&one]).as_ref(), Some(&first));
+    assert_eq!(db.text(resolve, &[&other]).as_ref(), Some(&second));
+    db.batch_execute(&format!(
+        "SELECT pml_rename('{one}', 'renamed'), pml_rename('{other}', 'also_renamed')"
+    ))
+    .unwrap();
+    assert_eq!(db.text(resolve, &[&one]).as_ref(), Some(&first));
+    assert_eq!(db.text(resolve, &[&other]).as_ref(), Some(&second));
+}
+
 #[test]
 fn reading_needs_no_transaction_id_and_works_read_only() {
     let mut db = Database::new().connect();

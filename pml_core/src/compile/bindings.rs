@@ -1,6 +1,8 @@
 //! Scopes: which declaration each name in the code means, whether `mcp`, `capabilities` or `args` is shadowed somewhere,
 //! and what each variable that is never reassigned was given.
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashMap;
 use swc_atoms::Atom;
 use swc_common::{BytePos, Span, Spanned};
@@ -14,28 +16,88 @@ pub(crate) type BindingId = usize;
 
 /// Aliases of aliases are followed this far; more is a cycle or a puzzle.
 const MAX_ALIASES: usize = 16;
+/// Longer chains of fields stay with the variable that they go through; each variable could add to the one before.
+const MAX_STEPS: usize = 32;
+/// Larger values aren't remembered: each could hold the one before it, twice.
+const MAX_VALUE: usize = 256;
+/// When this much was copied, variables are no longer replaced by objects, arrays and templates.
+const MAX_COPIED: usize = 100_000;
 
 #[derive(Debug, Default)]
 struct Binding {
     reassigned: bool,
     value: Option<Draft>,
+    /// The undeclared name that the value starts from.
+    global_root: Option<Atom>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     /// By the position of every name that means a declaration, the declaration's own name included.
-    by_position: FxHashMap<BytePos, BindingId>,
+    by_position: ByPosition,
     list: Vec<Binding>,
-    /// Where one of the names given to the code is declared again, and the scope of that.
-    shadowed: Vec<(Atom, Span)>,
+    shadowed: Shadowed,
+    /// How much of variables' values was copied to where they are used.
+    copied: Cell<usize>,
+}
+
+/// A place for each byte of the code: a table that is looked at for every name must cost no more than a look.
+#[derive(Debug, Default)]
+struct ByPosition {
+    /// One more than the binding; 0 where there is none.
+    numbers: Vec<u32>,
+}
+
+impl ByPosition {
+    fn insert(&mut self, at: BytePos, binding: BindingId) {
+        if let Some(number) = self.numbers.get_mut(at.0 as usize) {
+            *number = binding as u32 + 1;
+        }
+    }
+
+    fn get(&self, at: BytePos) -> Option<BindingId> {
+        let number = *self.numbers.get(at.0 as usize)?;
+        (number > 0).then(|| number as usize - 1)
+    }
+}
+
+/// The scopes in which a name given to the code is declared again; at the end sorted and without those inside others.
+#[derive(Debug, Default)]
+struct Shadowed {
+    mcp: Vec<Span>,
+    capabilities: Vec<Span>,
+    args: Vec<Span>,
+}
+
+impl Shadowed {
+    fn scopes(&mut self, name: &str) -> Option<&mut Vec<Span>> {
+        match name {
+            "mcp" => Some(&mut self.mcp),
+            "capabilities" => Some(&mut self.capabilities),
+            "args" => Some(&mut self.args),
+            _ => None,
+        }
+    }
+
+    fn finish(&mut self) {
+        for scopes in [&mut self.mcp, &mut self.capabilities, &mut self.args] {
+            scopes.sort_unstable_by_key(|scope| (scope.lo, std::cmp::Reverse(scope.hi)));
+            // Scopes lie side by side or in each other.
+            scopes.dedup_by(|inner, outer| inner.hi <= outer.hi);
+        }
+    }
 }
 
 impl Bindings {
     pub(crate) fn of(parsed: &Parsed<'_>) -> Self {
         let whole = Span::new(BytePos(1), BytePos(1 + parsed.code.len() as u32));
-        let mut binder = Binder { found: Self::default(), scopes: Vec::new() };
-        // About one name in sixteen bytes; growing the table step by step costs more than a guess too high.
-        binder.found.by_position.reserve(parsed.code.len() / 16);
+        let mut binder = Binder {
+            found: Self::default(),
+            scopes: Vec::new(),
+            names: FxHashMap::default(),
+            hidden: Vec::new(),
+        };
+        binder.found.by_position.numbers = vec![0; parsed.code.len() + 2];
         binder.in_scope(whole, |binder| {
             for statement in parsed.statements() {
                 binder.hoist_statement(statement);
@@ -45,18 +107,27 @@ impl Bindings {
                 statement.visit_with(binder);
             }
         });
-        binder.found
+        let mut found = binder.found;
+        found.shadowed.finish();
+        for binding in 0..found.list.len() {
+            found.list[binding].global_root = found.find_global_root(binding).cloned();
+        }
+        found
     }
 
     pub(crate) fn binding_at(&self, name: Span) -> Option<BindingId> {
-        self.by_position.get(&name.lo).copied()
+        self.by_position.get(name.lo)
     }
 
     /// Whether `name` at this place means something the code declares.
     pub(crate) fn is_shadowed(&self, name: &str, at: Span) -> bool {
-        self.shadowed
-            .iter()
-            .any(|(shadowed, scope)| *shadowed == *name && scope.lo <= at.lo && at.hi <= scope.hi)
+        let scopes = match name {
+            "mcp" => &self.shadowed.mcp,
+            "capabilities" => &self.shadowed.capabilities,
+            _ => &self.shadowed.args,
+        };
+        let next = scopes.partition_point(|scope| scope.lo <= at.lo);
+        next > 0 && at.hi <= scopes[next - 1].hi
     }
 
     /// What a variable was given, if it is never given anything else.
@@ -69,6 +140,10 @@ impl Bindings {
 
     /// The undeclared name that a variable's value starts from.
     pub(crate) fn global_root(&self, binding: BindingId) -> Option<&Atom> {
+        self.list.get(binding)?.global_root.as_ref()
+    }
+
+    fn find_global_root(&self, binding: BindingId) -> Option<&Atom> {
         let mut binding = binding;
         for _ in 0..MAX_ALIASES {
             match self.value(binding)? {
@@ -86,17 +161,28 @@ impl Bindings {
         for _ in 0..MAX_ALIASES {
             let Root::Local(binding) = chain.root else { break };
             match self.value(binding) {
+                Some(Draft::Chain(given)) if given.steps.len() + chain.steps.len() > MAX_STEPS => break,
                 Some(Draft::Chain(given)) => {
                     let mut steps = given.steps.clone();
                     chain.inherited += steps.len();
                     steps.append(&mut chain.steps);
                     chain = Chain { root: given.root.clone(), steps, ..chain };
                 }
-                Some(other) => return select(other, &chain.steps).unwrap_or(Draft::Chain(chain)),
+                Some(other) => return self.copy(other, &chain.steps).unwrap_or(Draft::Chain(chain)),
                 None => break,
             }
         }
         Draft::Chain(chain)
+    }
+
+    /// The part of a value that fields select, as long as not too much was copied already.
+    fn copy(&self, value: &Draft, steps: &[Step]) -> Option<Draft> {
+        let selected = select(value, steps)?;
+        let copied = self.copied.get() + selected.size();
+        (copied <= MAX_COPIED).then(|| {
+            self.copied.set(copied);
+            selected
+        })
     }
 
     /// Like [`Bindings::follow`], for those who only care for chains.
@@ -110,31 +196,49 @@ impl Bindings {
 
 struct Scope {
     span: Span,
-    names: FxHashMap<Atom, BindingId>,
+    /// How many names were hidden before this scope.
+    hidden: usize,
 }
 
 struct Binder {
     found: Bindings,
     scopes: Vec<Scope>,
+    /// What each name means here, and the depth of the scope that declares it.
+    names: FxHashMap<Atom, (BindingId, usize)>,
+    /// What names meant before a scope declared them, to be put back where it ends.
+    hidden: Vec<(Atom, Option<(BindingId, usize)>)>,
 }
 
 impl Binder {
     fn in_scope(&mut self, span: Span, inside: impl FnOnce(&mut Self)) {
-        self.scopes.push(Scope { span, names: FxHashMap::default() });
+        self.scopes.push(Scope { span, hidden: self.hidden.len() });
         inside(self);
-        self.scopes.pop();
+        let Some(scope) = self.scopes.pop() else { return };
+        for (name, meaning) in self.hidden.drain(scope.hidden..).rev() {
+            match meaning {
+                Some(meaning) => self.names.insert(name, meaning),
+                None => self.names.remove(&name),
+            };
+        }
     }
 
     fn declare(&mut self, name: &Ident) {
-        let Some(scope) = self.scopes.last_mut() else { return };
-        let list = &mut self.found.list;
-        let id = *scope.names.entry(name.sym.clone()).or_insert_with(|| {
-            list.push(Binding::default());
-            list.len() - 1
-        });
+        let Some(scope) = self.scopes.last() else { return };
+        let depth = self.scopes.len();
+        let id = match self.names.get(&name.sym) {
+            Some((id, at)) if *at == depth => *id,
+            _ => {
+                let list = &mut self.found.list;
+                list.push(Binding::default());
+                let id = list.len() - 1;
+                let before = self.names.insert(name.sym.clone(), (id, depth));
+                self.hidden.push((name.sym.clone(), before));
+                id
+            }
+        };
         self.found.by_position.insert(name.span.lo, id);
-        if matches!(&*name.sym, "mcp" | "capabilities" | "args") {
-            self.found.shadowed.push((name.sym.clone(), scope.span));
+        if let Some(scopes) = self.found.shadowed.scopes(&name.sym) {
+            scopes.push(scope.span);
         }
     }
 
@@ -219,17 +323,17 @@ impl Binder {
     }
 
     fn define_property(&mut self, property: &ObjectPatProp, given: Option<&Draft>) {
-        let field = |name: String, span: Span| {
-            let step = Step { key: Key::Text(name), span, optional: false };
+        let field = |key: Key, span: Span| {
+            let step = Step { key, span, optional: false };
             given.and_then(|value| select(value, &[step]))
         };
         match property {
             ObjectPatProp::KeyValue(pair) => {
-                let inner = prop_name_text(&pair.key).and_then(|name| field(name, pair.span()));
+                let inner = prop_name_text(&pair.key).and_then(|name| field(Key::Text(name), pair.span()));
                 self.define(&pair.value, inner.as_ref());
             }
             ObjectPatProp::Assign(assign) => {
-                let inner = field(assign.key.id.sym.to_string(), assign.span);
+                let inner = field(Key::Name(assign.key.id.sym.clone()), assign.span);
                 self.set_value(&assign.key.id, inner);
             }
             ObjectPatProp::Rest(_) => {}
@@ -250,8 +354,7 @@ impl Visit for Binder {
     noop_visit_type!();
 
     fn visit_ident(&mut self, name: &Ident) {
-        let found = self.scopes.iter().rev().find_map(|scope| scope.names.get(&name.sym));
-        if let Some(&id) = found {
+        if let Some(&(id, _)) = self.names.get(&name.sym) {
             self.found.by_position.insert(name.span.lo, id);
         }
     }
@@ -387,9 +490,11 @@ impl Visit for Binder {
 
     fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
         declarator.visit_children_with(self);
-        let given = declarator.init.as_ref().map(|init| draft_of(&self.found, init));
-        if given.is_some() {
-            self.define(&declarator.name, given.as_ref());
+        let Some(init) = &declarator.init else { return };
+        let given = Some(draft_of(&self.found, init)).filter(|value| value.size() <= MAX_VALUE);
+        match &declarator.name {
+            Pat::Ident(name) => self.set_value(&name.id, given),
+            pattern => self.define(pattern, given.as_ref()),
         }
     }
 

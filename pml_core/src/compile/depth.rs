@@ -1,10 +1,12 @@
 //! Guards the recursive parser: an iterative scan that refuses code nested so deep that parsing, walking or dropping its
 //! tree could run out of stack. It never under-counts: where a `/` could be read in two ways that differ, it refuses.
 
+mod bytes;
 mod literals;
 mod words;
 
 use super::error::{CompileError, ErrorKind};
+use bytes::{BLANK, WORD, is};
 use words::{Word, classify};
 
 /// More nesting than any hand-written program has; the stack is sized for it.
@@ -74,6 +76,8 @@ struct Scanner<'a> {
     line_break: bool,
     /// Whether only blanks and comments stand before this place on its line.
     line_start: bool,
+    /// The bytes read to find out where regular expressions would end.
+    looked_ahead: usize,
 }
 
 /// How deep the code is nested, in any of the forms that count; refuses what is deeper than [`MAX_DEPTH`].
@@ -90,6 +94,7 @@ pub(crate) fn check_depth(code: &str) -> Result<usize, CompileError> {
         before_prev: Prev::Start,
         line_break: false,
         line_start: true,
+        looked_ahead: 0,
     };
     scanner.run()?;
     Ok(scanner.deepest)
@@ -97,15 +102,18 @@ pub(crate) fn check_depth(code: &str) -> Result<usize, CompileError> {
 
 impl Scanner<'_> {
     fn run(&mut self) -> Result<(), CompileError> {
-        while let Some(&byte) = self.bytes.get(self.at) {
+        loop {
+            while let Some(&byte) = self.bytes.get(self.at)
+                && is(byte, BLANK)
+            {
+                self.at += 1;
+            }
+            let Some(&byte) = self.bytes.get(self.at) else { break };
             match byte {
+                b'a'..=b'z' => self.word(),
                 b'\n' | b'\r' => {
                     self.line_break = true;
                     self.line_start = true;
-                    self.at += 1;
-                    continue;
-                }
-                b' ' | b'\t' | 0x0B | 0x0C => {
                     self.at += 1;
                     continue;
                 }
@@ -117,7 +125,7 @@ impl Scanner<'_> {
                     self.block_comment()?;
                     continue;
                 }
-                0xC2.. | 0x80..=0xBF if self.blank_character() => continue,
+                0x80.. if self.blank_character() => continue,
                 _ => self.token(byte)?,
             }
             self.line_break = false;
@@ -323,12 +331,18 @@ impl Scanner<'_> {
     fn word(&mut self) {
         let start = self.at;
         self.at += 1;
-        while let Some(&byte) = self.bytes.get(self.at) {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'\\' => {}
-                b'{' if self.code[start..self.at].ends_with("\\u") => {}
-                b'}' if self.code[start..self.at].contains("\\u{") => {}
-                0x80.. if !self.is_blank_at(self.at) => {}
+        let mut is_plain = self.bytes[start] < 0x80 && self.bytes[start] != b'\\';
+        loop {
+            while let Some(&byte) = self.bytes.get(self.at)
+                && is(byte, WORD)
+            {
+                self.at += 1;
+            }
+            match self.bytes.get(self.at) {
+                Some(b'\\') => is_plain = false,
+                Some(b'{') if self.code[start..self.at].ends_with("\\u") => {}
+                Some(b'}') if !is_plain && self.code[start..self.at].contains("\\u{") => {}
+                Some(0x80..) if !self.is_blank_at(self.at) => is_plain = false,
                 _ => break,
             }
             self.at += 1;
@@ -370,7 +384,7 @@ impl Scanner<'_> {
             }
         };
         self.before_prev = self.prev;
-        self.prev = if word.as_bytes().contains(&b'\\') { Prev::Ambiguous } else { kind };
+        self.prev = if !is_plain && word.contains('\\') { Prev::Ambiguous } else { kind };
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {

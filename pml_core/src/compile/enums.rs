@@ -1,5 +1,6 @@
 //! Enums as the JavaScript they stand for: an object with a field for each member, and one back from each number.
 
+use rustc_hash::FxHashMap;
 use swc_common::Spanned;
 use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
@@ -13,19 +14,20 @@ pub(super) fn enum_text(code: &str, declaration: &TsEnumDecl) -> Result<String, 
     let name = &declaration.id.sym;
     let mut text = format!("var {name}; (function ({name}) {{");
     let mut at = offset(declaration.span.lo);
-    let mut earlier: Vec<(String, bool)> = Vec::new();
+    let mut earlier: FxHashMap<String, bool> = FxHashMap::default();
+    let mut before: Option<(String, bool)> = None;
     for member in &declaration.members {
         let start = offset(member.span.lo);
         text.push_str(&line_ends(code.get(at..start).unwrap_or_default()));
         at = range(member.span).end;
         let key = match &member.id {
-            TsEnumMemberId::Ident(key) => key.sym.to_string(),
+            TsEnumMemberId::Ident(key) => key.sym.as_str().to_owned(),
             TsEnumMemberId::Str(key) => key.value.to_string_lossy().into_owned(),
         };
         let quoted = serde_json::Value::from(key.as_str());
         let (value, is_text) = match &member.init {
             Some(init) => (qualified(code, init, name, &earlier), is_text(init, &earlier)),
-            None => match earlier.last() {
+            None => match &before {
                 None => ("0".to_owned(), false),
                 Some((before, false)) => {
                     (format!("{name}[{}] + 1", serde_json::Value::from(before.as_str())), false)
@@ -42,7 +44,8 @@ pub(super) fn enum_text(code: &str, declaration: &TsEnumDecl) -> Result<String, 
         } else {
             text.push_str(&format!(" {name}[{name}[{quoted}] = {value}] = {quoted};"));
         }
-        earlier.push((key, is_text));
+        earlier.insert(key.clone(), is_text);
+        before = Some((key, is_text));
     }
     text.push_str(&line_ends(code.get(at..range(declaration.span).end).unwrap_or_default()));
     text.push_str(&format!(" }})({name} || ({name} = {{}}));"));
@@ -50,21 +53,21 @@ pub(super) fn enum_text(code: &str, declaration: &TsEnumDecl) -> Result<String, 
 }
 
 /// An initializer's text, with the names of earlier members written as the enum's fields.
-fn qualified(code: &str, init: &Expr, name: &str, earlier: &[(String, bool)]) -> String {
+fn qualified(code: &str, init: &Expr, name: &str, earlier: &FxHashMap<String, bool>) -> String {
     let start = offset(init.span().lo);
     let mut names = MemberNames { start, name, earlier, edits: Edits::default() };
     init.visit_with(&mut names);
     names.edits.apply(code.get(range(init.span())).unwrap_or_default())
 }
 
-fn is_text(init: &Expr, earlier: &[(String, bool)]) -> bool {
+fn is_text(init: &Expr, earlier: &FxHashMap<String, bool>) -> bool {
     match init {
         Expr::Lit(Lit::Str(_)) | Expr::Tpl(_) => true,
         Expr::Paren(inner) => is_text(&inner.expr, earlier),
         Expr::Bin(binary) if binary.op == BinaryOp::Add => {
             is_text(&binary.left, earlier) || is_text(&binary.right, earlier)
         }
-        Expr::Ident(name) => earlier.iter().any(|(key, is_text)| *is_text && *key == *name.sym),
+        Expr::Ident(name) => earlier.get(&*name.sym).copied().unwrap_or_default(),
         _ => false,
     }
 }
@@ -72,7 +75,7 @@ fn is_text(init: &Expr, earlier: &[(String, bool)]) -> bool {
 struct MemberNames<'a> {
     start: usize,
     name: &'a str,
-    earlier: &'a [(String, bool)],
+    earlier: &'a FxHashMap<String, bool>,
     edits: Edits,
 }
 
@@ -80,7 +83,7 @@ impl Visit for MemberNames<'_> {
     noop_visit_type!();
 
     fn visit_ident(&mut self, ident: &Ident) {
-        if self.earlier.iter().any(|(key, _)| *key == *ident.sym) {
+        if self.earlier.contains_key(&*ident.sym) {
             self.edits.insert(offset(ident.span.lo) - self.start, format!("{}.", self.name));
         }
     }

@@ -58,47 +58,65 @@ pub fn line_and_column(code: &str, offset: usize) -> (usize, usize) {
     (line, 1 + before[start..].trim_start_matches('\u{feff}').chars().count())
 }
 
-/// Gives places one after the other without starting from the top each time.
+/// Gives places without starting from the top each time: from the nearest one that was asked for before.
 pub(crate) struct Places<'a> {
     code: &'a str,
-    offset: usize,
-    line: usize,
-    column: usize,
+    /// Offset, line and column, in the order of the offsets.
+    known: Vec<(usize, usize, usize)>,
 }
 
 impl<'a> Places<'a> {
     pub(crate) fn of(code: &'a str) -> Self {
-        Self { code, offset: 0, line: 1, column: 1 }
+        Self { code, known: vec![(0, 1, 1)] }
     }
 
     pub(crate) fn at(&mut self, offset: usize) -> (usize, usize) {
-        let is_ahead = offset >= self.offset && self.code.is_char_boundary(offset);
-        let (line, column) = if is_ahead { self.ahead(offset) } else { line_and_column(self.code, offset) };
-        (self.offset, self.line, self.column) = (offset, line, column);
+        if !self.code.is_char_boundary(offset) {
+            return line_and_column(self.code, offset);
+        }
+        // Mostly the last one, as the code is walked from its start to its end.
+        let after = match self.known.last() {
+            Some(last) if last.0 <= offset => self.known.len(),
+            _ => self.known.partition_point(|known| known.0 <= offset),
+        };
+        let (from, mut line, mut column) = self.known[after - 1];
+        self.advance(from, offset, &mut line, &mut column);
+        if from != offset {
+            self.known.insert(after, (offset, line, column));
+        }
         (line, column)
     }
 
-    fn ahead(&self, offset: usize) -> (usize, usize) {
-        let (mut line, mut column) = (self.line, self.column);
-        let bytes = &self.code.as_bytes()[..offset];
-        let mut at = self.offset;
-        while at < offset {
+    fn advance(&self, from: usize, to: usize, line: &mut usize, column: &mut usize) {
+        let bytes = &self.code.as_bytes()[..to];
+        let between = &bytes[from..];
+        if between.is_ascii() && memchr::memchr(b'\r', between).is_none() {
+            match memchr::memrchr(b'\n', between) {
+                None => *column += between.len(),
+                Some(last) => {
+                    *line += memchr::memchr_iter(b'\n', between).count();
+                    *column = between.len() - last;
+                }
+            }
+            return;
+        }
+        let mut at = from;
+        while at < to {
             let byte = bytes[at];
             at += 1;
             match byte {
                 b'\r' if bytes.get(at) == Some(&b'\n') => {}
-                b'\n' | b'\r' => (line, column) = (line + 1, 1),
+                b'\n' | b'\r' => (*line, *column) = (*line + 1, 1),
                 0xE2 if matches!(bytes.get(at..at + 2), Some([0x80, 0xA8 | 0xA9])) => {
                     at += 2;
-                    (line, column) = (line + 1, 1);
+                    (*line, *column) = (*line + 1, 1);
                 }
                 // A byte order mark is no column, and only the first byte of a character is one.
                 0xEF if at == 1 && matches!(bytes.get(1..3), Some([0xBB, 0xBF])) => at += 2,
                 0x80..=0xBF => {}
-                _ => column += 1,
+                _ => *column += 1,
             }
         }
-        (line, column)
     }
 }
 
@@ -133,7 +151,7 @@ mod tests {
     fn places_one_after_the_other_are_the_same() {
         let code = "\u{feff}a é\r\nb\n\nc d\u{2028}e";
         let mut places = Places::of(code);
-        for (offset, _) in code.char_indices().chain([(3, 'a'), (0, ' ')]) {
+        for (offset, _) in code.char_indices().chain([(3, 'a'), (0, ' ')]).chain(code.char_indices().rev()) {
             // In the middle of a CRLF there is no place to ask for.
             if !code[offset..].starts_with('\n') {
                 assert_eq!(places.at(offset), line_and_column(code, offset), "{offset}");

@@ -1,6 +1,6 @@
 //! Lifting: literals that look like secrets or settings become parameters; a setting keeps its value as the default, a secret doesn't.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use swc_common::{Span, Spanned};
@@ -113,17 +113,19 @@ pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
     let mut literals = Vec::new();
     let mut by_value: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut used = finder.used;
+    let mut counts: HashMap<String, usize> = HashMap::new();
     let mut places = super::error::Places::of(parsed.code);
     for (span, base, kind) in finder.found {
         let text = parsed.text(span);
         let parameter = by_value.entry((base.clone(), text.to_owned())).or_insert_with(|| {
-            let mut name = base.clone();
-            let mut count = 1;
-            while !used.insert(name.clone()) {
-                count += 1;
-                name = format!("{base}{count}");
+            let count = counts.entry(base.clone()).or_insert(0);
+            loop {
+                *count += 1;
+                let name = if *count == 1 { base.clone() } else { format!("{base}{count}") };
+                if used.insert(name.clone()) {
+                    break name;
+                }
             }
-            name
         });
         let replacement = match kind {
             LiftedKind::Secret => format!("args.{parameter}"),
@@ -261,7 +263,7 @@ impl Visit for Finder<'_> {
             }
             Expr::Member(member) => {
                 if let (true, Some(name)) = (self.is_from_args(&member.obj), member.prop.as_ident()) {
-                    self.used.insert(name.sym.to_string());
+                    self.used.insert(name.sym.as_str().to_owned());
                 }
                 self.named(None, &member.obj);
                 if let MemberProp::Computed(computed) = &member.prop
@@ -288,11 +290,13 @@ impl Visit for Finder<'_> {
     fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
         let Some(init) = &declarator.init else { return };
         match &declarator.name {
-            Pat::Ident(name) => self.named(Some(name.id.sym.to_string()), init),
+            Pat::Ident(name) => self.named(Some(name.id.sym.as_str().to_owned()), init),
             Pat::Object(pattern) if self.is_from_args(init) => {
                 for property in &pattern.props {
                     match property {
-                        ObjectPatProp::Assign(assign) => self.used.insert(assign.key.id.sym.to_string()),
+                        ObjectPatProp::Assign(assign) => {
+                            self.used.insert(assign.key.id.sym.as_str().to_owned())
+                        }
                         ObjectPatProp::KeyValue(pair) => {
                             self.used.insert(prop_name_text(&pair.key).unwrap_or_default())
                         }

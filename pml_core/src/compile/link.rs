@@ -19,7 +19,7 @@ impl Reference {
 }
 
 /// One piece of code and the reference that takes its place.
-struct Link<'a> {
+pub(crate) struct Link<'a> {
     reference: &'a Reference,
     /// The piece as it was.
     old: &'a str,
@@ -92,14 +92,26 @@ impl<'a> Links<'a> {
         edits
     }
 
-    /// What takes the place of the code's tokens: from where, to where, and the tokens of the replacement.
-    pub(crate) fn tokens(&self) -> impl Iterator<Item = (usize, usize, [&str; 6])> {
-        self.list.iter().map(|Link { reference, old, root, member }| {
-            let quoted = member.strip_prefix('[').and_then(|member| member.strip_suffix(']'));
-            let [name, colon] = if reference.written == Written::Shorthand { [*old, ":"] } else { ["", ""] };
-            let text = quoted.unwrap_or(member);
-            (reference.start, reference.end, [name, colon, root, "[", text, "]"])
-        })
+    pub(crate) fn list(&self) -> &[Link<'a>] {
+        &self.list
+    }
+}
+
+impl Link<'_> {
+    pub(crate) fn start(&self) -> usize {
+        self.reference.start
+    }
+
+    pub(crate) fn end(&self) -> usize {
+        self.reference.end
+    }
+
+    /// The tokens of a link to an FQDN; some are empty.
+    pub(crate) fn tokens(&self) -> [&str; 6] {
+        let quoted = self.member.strip_prefix('[').and_then(|member| member.strip_suffix(']'));
+        let [name, colon] =
+            if self.reference.written == Written::Shorthand { [self.old, ":"] } else { ["", ""] };
+        [name, colon, self.root, "[", quoted.unwrap_or(&self.member), "]"]
     }
 }
 

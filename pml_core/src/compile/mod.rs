@@ -98,4 +98,6 @@ pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, Compile
 }
 
 #[cfg(test)]
+mod growth_tests;
+#[cfg(test)]
 mod link_tests;

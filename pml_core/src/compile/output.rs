@@ -1,9 +1,9 @@
 //! What the code gives back: a JSON Schema from its `return` statements, as far as they can be read without running it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use serde_json::{Map, Value as Json, json};
-use swc_ecma_ast::{ArrowExpr, Class, Function, Lit, ReturnStmt, Tpl};
+use serde_json::{Map, Value as Json};
+use swc_ecma_ast::{Class, Expr, Function, Pat, ReturnStmt};
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::bindings::Bindings;
@@ -13,6 +13,9 @@ use super::parse::Parsed;
 use super::provides::ToolSchema;
 use super::references::References;
 use super::value::{Chain, Draft, Key, Root, draft_of};
+
+/// What returns more kinds of things than this returns anything.
+const MAX_ALTERNATIVES: usize = 32;
 
 /// The schema of what the code returns; `None` if nothing can be said about it.
 pub(crate) fn infer(
@@ -27,8 +30,13 @@ pub(crate) fn infer(
         statement.visit_with(&mut finder);
     }
     let known = Known { references, lookup, schemas };
-    let returned = finder.returned.iter().map(|draft| known.schema(draft)).collect::<Option<Vec<_>>>()?;
-    returned.into_iter().reduce(either)
+    let mut alternatives = Vec::new();
+    for draft in finder.returned {
+        for schema in alternatives_of(known.schema(draft)?) {
+            add_alternative(&mut alternatives, schema);
+        }
+    }
+    any_of(alternatives)
 }
 
 struct Finder<'a> {
@@ -45,12 +53,11 @@ impl Visit for Finder<'_> {
         self.returned.push(value.map_or(Draft::Literal(Json::Null), |value| draft_of(self.bindings, value)));
     }
 
-    // What an inner function returns is not what the code returns; what is in a literal is no statement.
+    // Statements are in no expression but functions, and what those return is not what the code returns.
+    fn visit_expr(&mut self, _: &Expr) {}
     fn visit_function(&mut self, _: &Function) {}
-    fn visit_arrow_expr(&mut self, _: &ArrowExpr) {}
     fn visit_class(&mut self, _: &Class) {}
-    fn visit_lit(&mut self, _: &Lit) {}
-    fn visit_tpl(&mut self, _: &Tpl) {}
+    fn visit_pat(&mut self, _: &Pat) {}
 }
 
 struct Known<'a> {
@@ -60,26 +67,27 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    fn schema(&self, draft: &Draft) -> Option<Json> {
+    fn schema(&self, draft: Draft) -> Option<Json> {
         match draft {
-            Draft::Literal(value) => Some(literal(value)),
-            Draft::Template(_) => Some(json!({ "type": "string" })),
+            Draft::Literal(value) => Some(of_type(json_type(&value))),
+            Draft::Template(_) => Some(of_type("string")),
             Draft::Object(fields) => self.object(fields),
-            Draft::Array(_) => Some(json!({ "type": "array" })),
-            Draft::Chain(chain) => self.chain(chain),
+            Draft::Array(_) => Some(of_type("array")),
+            Draft::Chain(chain) => self.chain(&chain),
             Draft::Source(_) => None,
         }
     }
 
-    fn object(&self, fields: &[(String, Draft)]) -> Option<Json> {
+    fn object(&self, fields: Vec<(String, Draft)>) -> Option<Json> {
         // What is spread into it adds fields that can't be seen.
         let is_seen = fields.iter().all(|(name, _)| name != "...");
         let properties: Map<String, Json> = fields
-            .iter()
+            .into_iter()
             .filter(|(name, _)| name != "...")
-            .map(|(name, field)| (name.clone(), self.schema(field).unwrap_or_else(|| json!({}))))
+            .map(|(name, field)| (name, self.schema(field).unwrap_or_else(|| Json::Object(Map::new()))))
             .collect();
-        (is_seen || !properties.is_empty()).then(|| object(properties))
+        let required: BTreeSet<String> = properties.keys().cloned().collect();
+        (is_seen || !properties.is_empty()).then(|| object(properties, required))
     }
 
     /// The result of a tool or capability whose schema says what it gives, or a field of that.
@@ -98,43 +106,76 @@ impl Known<'_> {
     }
 }
 
-fn object(properties: Map<String, Json>) -> Json {
-    let required: BTreeSet<&String> = properties.keys().collect();
-    json!({ "type": "object", "required": required, "properties": properties })
+fn of_type(name: &str) -> Json {
+    Json::Object(Map::from_iter([("type".to_owned(), Json::from(name))]))
 }
 
-fn literal(value: &Json) -> Json {
-    match value {
-        Json::Object(fields) => {
-            object(fields.iter().map(|(name, field)| (name.clone(), literal(field))).collect())
-        }
-        other => json!({ "type": json_type(other) }),
+fn object(properties: Map<String, Json>, required: BTreeSet<String>) -> Json {
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), Json::from("object"));
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into_iter().collect());
+    }
+    schema.insert("properties".to_owned(), Json::Object(properties));
+    Json::Object(schema)
+}
+
+/// Adds what a value can also be: objects become one, with all fields, that requires those that each of them requires.
+fn add_alternative(alternatives: &mut Vec<Json>, schema: Json) {
+    if alternatives.contains(&schema) {
+        return;
+    }
+    let is_object = |schema: &Json| {
+        schema.get("type").is_some_and(|name| name == "object")
+            && schema.get("properties").is_some_and(Json::is_object)
+    };
+    match alternatives.iter_mut().find(|known| is_object(known) && is_object(&schema)) {
+        Some(known) => *known = merged(known.take(), schema),
+        None => alternatives.push(schema),
     }
 }
 
-/// What is one or the other: objects keep all fields, and require those that both have.
-fn either(one: Json, other: Json) -> Json {
-    if one == other {
-        return one;
-    }
-    let fields = |schema: &Json| -> Option<BTreeMap<String, Json>> {
-        (schema.get("type")? == "object").then_some(())?;
-        let properties = schema.get("properties")?.as_object()?;
-        Some(properties.iter().map(|(name, field)| (name.clone(), field.clone())).collect())
+fn merged(mut one: Json, mut other: Json) -> Json {
+    let required = |schema: &Json| -> BTreeSet<String> {
+        let names = schema.get("required").and_then(Json::as_array).into_iter().flatten();
+        names.filter_map(Json::as_str).map(str::to_owned).collect()
     };
-    let (Some(left), Some(right)) = (fields(&one), fields(&other)) else {
-        return json!({ "anyOf": [one, other] });
+    let both = required(&one).intersection(&required(&other)).cloned().collect();
+    let properties = |schema: &mut Json| match schema.get_mut("properties").map(Json::take) {
+        Some(Json::Object(properties)) => properties,
+        _ => Map::new(),
     };
-    let required: BTreeSet<&String> = left.keys().filter(|name| right.contains_key(*name)).collect();
-    let mut properties = left.clone();
-    for (name, field) in &right {
-        let merged = match left.get(name) {
-            Some(known) => either(known.clone(), field.clone()),
-            None => field.clone(),
+    let mut fields = properties(&mut one);
+    for (name, field) in properties(&mut other) {
+        let field = match fields.remove(&name) {
+            Some(known) => {
+                let mut alternatives = alternatives_of(known);
+                alternatives_of(field)
+                    .into_iter()
+                    .for_each(|field| add_alternative(&mut alternatives, field));
+                any_of(alternatives).unwrap_or_else(|| Json::Object(Map::new()))
+            }
+            None => field,
         };
-        properties.insert(name.clone(), merged);
+        fields.insert(name, field);
     }
-    json!({ "type": "object", "required": required, "properties": properties })
+    object(fields, both)
+}
+
+fn alternatives_of(mut schema: Json) -> Vec<Json> {
+    let says_only_that = schema.as_object().is_some_and(|fields| fields.len() == 1);
+    match schema.get_mut("anyOf") {
+        Some(Json::Array(alternatives)) if says_only_that => std::mem::take(alternatives),
+        _ => vec![schema],
+    }
+}
+
+fn any_of(alternatives: Vec<Json>) -> Option<Json> {
+    match alternatives.len() {
+        0 | 1 => alternatives.into_iter().next(),
+        MAX_ALTERNATIVES.. => None,
+        _ => Some(Json::Object(Map::from_iter([("anyOf".to_owned(), Json::Array(alternatives))]))),
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +220,21 @@ mod tests {
         assert_eq!(output("return await mcp.fs.unknown(args)"), None);
     }
 
+    /// However often the alternatives change, they don't lie in each other.
+    #[test]
+    fn many_returns_are_no_deep_schema() {
+        let either = |count: usize| {
+            output(&"if (a) return 1; if (b) return { c: 'x' }; if (b) return { c: 2 };".repeat(count))
+        };
+        assert_eq!(
+            either(1000),
+            Some(json!({ "anyOf": [
+                { "type": "number" },
+                { "type": "object", "required": ["c"], "properties": { "c": { "anyOf": [{ "type": "string" }, { "type": "number" }] } } }
+            ] }))
+        );
+    }
+
     #[test]
     fn branches_require_what_they_share() {
         assert_eq!(
@@ -191,8 +247,10 @@ mod tests {
         );
         assert_eq!(output("const f = () => { return 1 }; return 'x'"), Some(json!({ "type": "string" })));
         assert_eq!(
-            output("if (args.a) return 1; return 'x'"),
+            output("if (args.a) return 1; if (args.b) return 2; return 'x'"),
             Some(json!({ "anyOf": [{ "type": "number" }, { "type": "string" }] }))
         );
+        let required = "if (args.a) return { a: 1 }; if (args.b) return { b: 1 }; return { a: 2 }";
+        assert_eq!(output(required).expect("an object").get("required"), None);
     }
 }

@@ -105,7 +105,7 @@ impl Inference<'_> {
                 for property in &object.props {
                     match property {
                         ObjectPatProp::Assign(assign) => {
-                            let path = inner(Key::Text(assign.key.id.sym.to_string()));
+                            let path = inner(Key::Name(assign.key.id.sym.clone()));
                             let parameter = self.parameter(&path);
                             if let (Some(parameter), Some(default)) = (parameter, &assign.value) {
                                 parameter.set_default(literal_json(default));

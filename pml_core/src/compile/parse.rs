@@ -6,7 +6,7 @@ use swc_ecma_ast::{
     Module, ModuleDecl, ModuleItem, ReturnStmt, StaticBlock, Stmt, WithStmt,
 };
 use swc_ecma_parser::error::{Error, SyntaxError};
-use swc_ecma_parser::unstable::{Capturing, TokenAndSpan};
+use swc_ecma_parser::unstable::{Capturing, Token, TokenAndSpan};
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
@@ -152,11 +152,21 @@ fn lower_first(message: &str) -> String {
     }
 }
 
-/// Code without any of these has nothing to refuse; an escape could spell any of them.
-const REFUSED_WORDS: &[&str] = &["import", "export", "require", "__pml", "with", "static", "\\u"];
+/// Whether a token calls for a closer look.
+fn may_be_refused(code: &str, token: &TokenAndSpan) -> bool {
+    match token.token {
+        Token::Import | Token::Export | Token::With | Token::Static | Token::Require => true,
+        _ => {
+            let start = offset(token.span.lo);
+            code.as_bytes().get(start) == Some(&b'_') && code.get(range(token.span)) == Some("__pml")
+        }
+    }
+}
 
 fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
-    if !REFUSED_WORDS.iter().any(|word| parsed.code.contains(word)) {
+    // An escape could spell any name.
+    let has_escape = parsed.code.contains("\\u");
+    if !has_escape && !parsed.tokens.iter().any(|token| may_be_refused(parsed.code, token)) {
         return Ok(());
     }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };

@@ -140,7 +140,7 @@ impl Structure {
         let mut edges = Vec::new();
         for &(from, from_name, given) in &calls {
             let reached = ways.reachable(from);
-            for &(to, to_name, wanted) in calls.iter().filter(|(to, ..)| reached.contains(to)) {
+            for &(to, to_name, wanted) in calls.iter().filter(|(to, ..)| reached[*to]) {
                 let coverage = *known.entry((from_name, to_name)).or_insert_with(|| {
                     provides_edge((from_name, given), (to_name, wanted)).map(|edge| edge.coverage)
                 });
@@ -176,12 +176,12 @@ impl Ways {
         Self { next }
     }
 
-    fn reachable(&self, from: usize) -> BTreeSet<usize> {
-        let mut reached = BTreeSet::new();
+    fn reachable(&self, from: usize) -> Vec<bool> {
+        let mut reached = vec![false; self.next.len()];
         let mut waiting = vec![from];
         while let Some(node) = waiting.pop() {
             for &end in &self.next[node] {
-                if end != from && reached.insert(end) {
+                if end != from && !std::mem::replace(&mut reached[end], true) {
                     waiting.push(end);
                 }
             }

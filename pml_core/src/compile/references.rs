@@ -8,9 +8,10 @@ use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::bindings::Bindings;
 use super::error::Places;
-use super::names::{candidates, is_fqdn, plain_candidates, split_version};
+use super::names::{candidates, plain_candidates, split_version};
 use super::parse::{Parsed, range};
 use super::value::{Chain, Key, Root, as_call, as_member, chain_of, global_root, unwrap};
+use crate::fqdn::Fqdn;
 
 /// One place that names a tool or a capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,7 +120,7 @@ fn meaning(chain: &Chain, called: bool) -> Meaning {
         || (chain.steps.len() == 1 && called);
     if is_whole {
         let (name, version) = split_version(first_key);
-        let fqdn = is_fqdn(name).then(|| name.to_owned());
+        let fqdn = Fqdn::parse(name).is_ok().then(|| name.to_owned());
         let candidates = match (&fqdn, name.split_once(':')) {
             (Some(_), _) => Vec::new(),
             (None, Some((namespace, action))) => candidates(namespace, action),

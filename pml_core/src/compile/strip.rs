@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use swc_common::{Span, Spanned};
 use swc_ecma_ast::*;
+use swc_ecma_parser::unstable::TokenAndSpan;
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::edits::{Edits, line_ends};
@@ -17,7 +18,8 @@ const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "over
 
 /// The edits that turn TypeScript into JavaScript.
 pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
-    let mut stripper = Stripper { code: parsed.code, edits: Edits::default(), refused: None };
+    let mut stripper =
+        Stripper { code: parsed.code, tokens: &parsed.tokens, edits: Edits::default(), refused: None };
     for item in &parsed.items {
         match item {
             ModuleItem::Stmt(statement) => statement.visit_with(&mut stripper),
@@ -48,6 +50,7 @@ pub(crate) fn skip_blanks(code: &str, from: usize) -> usize {
 
 struct Stripper<'a> {
     code: &'a str,
+    tokens: &'a [TokenAndSpan],
     edits: Edits,
     refused: Option<CompileError>,
 }
@@ -82,6 +85,14 @@ impl Stripper<'_> {
         if self.text(at..self.code.len()).starts_with(marks) {
             self.remove(at..at + 1);
         }
+    }
+
+    /// Removes a word if it is one of these tokens, and says where it stood.
+    fn remove_word(&mut self, word: &str, tokens: Range<usize>) -> Option<Range<usize>> {
+        let mut found = self.tokens.get(tokens)?.iter().map(|token| range(token.span));
+        let place = found.find(|place| self.code.get(place.clone()) == Some(word))?;
+        self.remove(place.clone());
+        Some(place)
     }
 
     /// Where the identifier that starts here ends; its span may hold the `?` too.
@@ -173,9 +184,9 @@ fn parameter_property(parameter: &ParamOrTsParamProp) -> Option<String> {
     match parameter {
         ParamOrTsParamProp::Param(_) => None,
         ParamOrTsParamProp::TsParamProp(property) => match &property.param {
-            TsParamPropParam::Ident(name) => Some(name.id.sym.to_string()),
+            TsParamPropParam::Ident(name) => Some(name.id.sym.as_str().to_owned()),
             TsParamPropParam::Assign(assign) => match &*assign.left {
-                Pat::Ident(name) => Some(name.id.sym.to_string()),
+                Pat::Ident(name) => Some(name.id.sym.as_str().to_owned()),
                 _ => None,
             },
         },
@@ -319,21 +330,18 @@ impl Visit for Stripper<'_> {
     fn visit_class(&mut self, class: &Class) {
         class.decorators.visit_with(self);
         if class.is_abstract {
-            let start = offset(class.span.lo);
-            let before = self.text(0..start).trim_end().len();
-            if self.text(start..self.code.len()).starts_with("abstract") {
-                self.remove(start..start + "abstract".len());
-            } else if self.text(0..before).ends_with("abstract") {
-                self.remove(before - "abstract".len()..before);
-            }
+            // The span starts at the word or behind it.
+            let at = self.tokens.partition_point(|token| token.span.lo <= class.span.lo);
+            self.remove_word("abstract", at.saturating_sub(2)..at);
         }
         class.type_params.visit_with(self);
         class.super_class.visit_with(self);
         class.super_type_params.visit_with(self);
-        if let (Some(first), Some(last)) = (class.implements.first(), class.implements.last())
-            && let Some(start) = self.text(0..offset(first.span.lo)).rfind("implements")
-        {
-            self.remove(start..range(last.span).end);
+        if let (Some(first), Some(last)) = (class.implements.first(), class.implements.last()) {
+            let at = self.tokens.partition_point(|token| token.span.lo < first.span.lo);
+            if let Some(word) = self.remove_word("implements", at.saturating_sub(1)..at) {
+                self.remove(word.end..range(last.span).end);
+            }
         }
         for member in &class.body {
             match member {

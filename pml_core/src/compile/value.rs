@@ -77,6 +77,27 @@ pub(crate) enum Draft {
     Source(Span),
 }
 
+impl Draft {
+    /// How many values and fields it is made of; a long text counts as several.
+    pub(crate) fn size(&self) -> usize {
+        const BYTES: usize = 32;
+        1 + match self {
+            Draft::Chain(chain) => chain.steps.len(),
+            Draft::Template(parts) => parts
+                .iter()
+                .map(|part| match part {
+                    TemplatePart::Text(text) => 1 + text.len() / BYTES,
+                    TemplatePart::Value(value) => value.size(),
+                })
+                .sum(),
+            Draft::Object(fields) => fields.iter().map(|(_, value)| value.size()).sum(),
+            Draft::Array(items) => items.iter().map(Draft::size).sum(),
+            Draft::Literal(Json::String(text)) => text.len() / BYTES,
+            Draft::Literal(_) | Draft::Source(_) => 0,
+        }
+    }
+}
+
 /// Looks through parentheses, type syntax and `await`, none of which change which value is meant.
 pub(crate) fn unwrap(expr: &Expr) -> &Expr {
     let mut expr = expr;
@@ -153,7 +174,7 @@ fn key_of(property: &MemberProp) -> Key {
 
 pub(crate) fn prop_name_text(name: &PropName) -> Option<String> {
     match name {
-        PropName::Ident(name) => Some(name.sym.to_string()),
+        PropName::Ident(name) => Some(name.sym.as_str().to_owned()),
         PropName::Str(literal) => text_of(literal).map(str::to_owned),
         PropName::Num(number) => Some(number.value.to_string()),
         PropName::Computed(computed) => static_text(&computed.expr),
@@ -299,7 +320,7 @@ fn field_of(bindings: &Bindings, property: &PropOrSpread) -> Option<(String, Dra
                     .binding_at(name.span)
                     .map_or_else(|| Root::Global(name.sym.clone()), Root::Local);
                 let chain = Chain { root, root_span: name.span, steps: Vec::new(), inherited: 0 };
-                Some((name.sym.to_string(), bindings.follow(chain)))
+                Some((name.sym.as_str().to_owned(), bindings.follow(chain)))
             }
             Prop::KeyValue(pair) => Some((prop_name_text(&pair.key)?, draft_of(bindings, &pair.value))),
             _ => None,

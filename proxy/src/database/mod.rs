@@ -57,14 +57,15 @@ impl Database {
         let pool = Pool::builder(manager)
             .max_size(config.connections)
             .runtime(Runtime::Tokio1)
-            .timeouts(Timeouts {
-                wait: Some(config.patience),
-                create: Some(config.patience),
-                recycle: Some(config.patience),
-            })
             .build()
-            .expect("a runtime is given, which is all that timeouts need");
+            .expect("a pool without hooks and timeouts can't be wrong");
         Database { pool, patience: config.patience, schema: Arc::default(), metrics }
+    }
+
+    /// The same pool for somebody who won't wait as long.
+    #[must_use]
+    pub fn in_a_hurry(&self, patience: Duration) -> Database {
+        Database { patience: self.patience.min(patience), ..self.clone() }
     }
 
     /// Connections in use and in all.
@@ -141,7 +142,9 @@ impl Database {
     }
 
     async fn once(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, DatabaseError> {
-        let client = self.pool.get().await?;
+        let patience = Some(self.patience);
+        let timeouts = Timeouts { wait: patience, create: patience, recycle: patience };
+        let client = self.pool.timeout_get(&timeouts).await?;
         match timeout(LONGEST_STATEMENT, client.query_typed(statement, parameters)).await {
             Ok(rows) => rows.map_err(|error| {
                 let error = statement_error(&error);

@@ -127,7 +127,7 @@ impl Database {
     ) -> Result<Box<RawValue>, DatabaseError> {
         let statement = |schema: &str| {
             format!(
-                "SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(found))), '[]') \
+                "SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(found) - 'fqdn')), '[]') \
                  FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
                  LATERAL {schema}.pml_discover(CASE WHEN acting THEN $5 END, $6, $7, $8, $9) AS found"
             )

@@ -10,6 +10,7 @@ use std::{
 };
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter, clock::Clock};
+use tokio::sync::Notify;
 
 use crate::{config::HttpConfig, scope::Identity};
 
@@ -71,6 +72,17 @@ impl HttpLimits {
         self.streams.take(key, "streams")
     }
 
+    /// Waits until no request is under way.
+    pub(super) async fn requests_ended(&self) {
+        loop {
+            let given_back = self.requests.given_back.notified();
+            if self.requests.lock().is_empty() {
+                return;
+            }
+            given_back.await;
+        }
+    }
+
     /// Forgets those who have been away for long enough to have their whole quota again.
     pub(super) fn tidy(&self) {
         if let Some(rate) = &self.rate {
@@ -95,21 +107,26 @@ fn check<K: Hash + Eq + Clone>(
 struct Counted {
     each: usize,
     state: Mutex<HashMap<Key, usize>>,
+    given_back: Notify,
 }
 
 impl Counted {
     fn new(each: usize) -> Counted {
-        Counted { each, state: Mutex::default() }
+        Counted { each, state: Mutex::default(), given_back: Notify::new() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, usize>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(self: &Arc<Self>, key: Key, reason: &'static str) -> Result<Permit, TooMuch> {
-        let mut counts = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.lock();
         let all: usize = counts.values().sum();
-        let own = counts.entry(key.clone()).or_default();
-        if *own >= self.each || all >= self.each * TOGETHER {
+        let own = counts.get(&key).copied().unwrap_or(0);
+        if own >= self.each || all >= self.each * TOGETHER {
             return Err(TooMuch { reason, retry_after: Duration::from_secs(1) });
         }
-        *own += 1;
+        counts.insert(key.clone(), own + 1);
         Ok(Permit { counted: self.clone(), key })
     }
 }
@@ -122,13 +139,15 @@ pub(super) struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut counts = self.counted.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counted.lock();
         if let Some(own) = counts.get_mut(&self.key) {
             *own -= 1;
             if *own == 0 {
                 counts.remove(&self.key);
             }
         }
+        drop(counts);
+        self.counted.given_back.notify_waiters();
     }
 }
 

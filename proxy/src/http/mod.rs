@@ -27,7 +27,8 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let router = router(&app, &config);
+    let gate = gate(&app, &config);
+    let router = router(&gate, &config);
     let listener = listener.tap_io(|stream| {
         // Answers are small; waiting for more of them only delays.
         let _ = stream.set_nodelay(true);
@@ -42,6 +43,8 @@ pub async fn serve(
     }
     app.stop_accepting.cancel();
     app.drain(config.drain).await;
+    // The answers of the last calls are on their way.
+    let _ = tokio::time::timeout(CLOSING, gate.limits.requests_ended()).await;
     // Sessions and streams end with it, and the connections with them.
     app.stop.cancel();
     if tokio::time::timeout(CLOSING, &mut server).await.is_err() {
@@ -50,28 +53,31 @@ pub async fn serve(
     Ok(())
 }
 
-fn router(app: &Arc<App>, config: &HttpConfig) -> Router {
-    let sessions = OwnedSessions::new();
-    let gate = Arc::new(Gate {
+fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
+    Arc::new(Gate {
         app: app.clone(),
         limits: HttpLimits::new(config),
-        sessions: sessions.clone(),
+        sessions: OwnedSessions::new(),
         require_token: config.require_token,
-    });
+    })
+}
+
+fn router(gate: &Arc<Gate>, config: &HttpConfig) -> Router {
+    let (app, sessions) = (gate.app.clone(), gate.sessions.clone());
     let for_handlers = app.clone();
     let mcp = StreamableHttpService::new(
         move || Ok(Handler::new(for_handlers.clone())),
         sessions.clone(),
-        mcp_config(app, config),
+        mcp_config(&app, config),
     );
     tokio::spawn(tidy(gate.clone()));
     Router::new()
         .route_service("/mcp", mcp)
-        .route_layer(middleware::from_fn_with_state(gate, guard))
+        .route_layer(middleware::from_fn_with_state(gate.clone(), guard))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
-        .with_state(Arc::new(health::Watch { app: app.clone(), sessions }))
+        .with_state(Arc::new(health::Watch { app, sessions }))
 }
 
 fn mcp_config(app: &App, config: &HttpConfig) -> StreamableHttpServerConfig {

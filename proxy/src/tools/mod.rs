@@ -7,6 +7,7 @@ pub mod registration;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use rmcp::model::{JsonObject, Tool};
@@ -23,6 +24,7 @@ use crate::{
 pub(crate) struct LastLists(Mutex<HashMap<Scope, Arc<Vec<Tool>>>>);
 
 const MOST_REMEMBERED: usize = 1_000;
+const SHORT_WAIT: Duration = Duration::from_secs(2);
 
 impl LastLists {
     fn get(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
@@ -39,8 +41,11 @@ impl LastLists {
 
 /// All tools of the caller's scope, on one page: most clients read no second one.
 pub async fn list(app: &Arc<App>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
+    let last = app.last_lists.get(caller.scope());
+    // With something to fall back on, nobody needs to wait for Postgres for long.
+    let database = if last.is_some() { app.database.in_a_hurry(SHORT_WAIT) } else { app.database.clone() };
     registration::scope_in_use(app, caller).await;
-    match app.database.tools(caller, &app.server_names).await {
+    match database.tools(caller, &app.server_names).await {
         Ok(rows) => {
             let mut tools = builtin::tools().to_vec();
             tools.extend(rows.into_iter().map(listed));
@@ -50,7 +55,7 @@ pub async fn list(app: &Arc<App>, caller: &Caller) -> Result<Arc<Vec<Tool>>, Dat
         }
         Err(error) if error.is_passing() => {
             tracing::warn!(%error, "the last known list of tools is given");
-            app.last_lists.get(caller.scope()).ok_or(error)
+            last.ok_or(error)
         }
         Err(error) => Err(error),
     }

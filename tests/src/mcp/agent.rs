@@ -92,6 +92,8 @@ impl Agent {
         config.auth_header = token.map(str::to_owned);
         config.custom_headers = HashMap::new();
         config.reinit_on_expired_session = false;
+        // The transport is a task from the beginning.
+        let _inside = runtime().enter();
         Agent::over(StreamableHttpClientTransport::from_config(config), era)
     }
 

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use super::eventually;
+use super::{eventually, runtime};
 use crate::Database;
 
 /// The `pml` program that was built with the tests.
@@ -97,6 +97,14 @@ impl Proxy {
     /// The address of another of its pages.
     pub fn page(&self, path: &str) -> String {
         self.url.replace("/mcp", path)
+    }
+
+    /// Waits until it hears of changes; before that, clients are told once more than needed.
+    pub fn is_ready(&self) {
+        eventually("readiness", || {
+            let ask = async { reqwest::get(self.page("/readyz")).await.ok() };
+            runtime().block_on(ask).filter(|answer| answer.status().is_success()).map(drop)
+        });
     }
 
     pub fn pid(&self) -> u32 {

@@ -1,5 +1,6 @@
 //! Numbers, strings, templates, regular expressions and comments: what stands in them doesn't nest.
 
+use super::bytes::{STRING_END, TEMPLATE_END, is};
 use super::{Prev, Scanner};
 use crate::compile::error::{CompileError, ErrorKind, count_line_ends};
 
@@ -11,10 +12,20 @@ impl Scanner<'_> {
         self.advance(0, Prev::Operand);
     }
 
+    /// Goes to the next byte of a kind, or to the end.
+    fn pass(&mut self, kind: u8) {
+        while let Some(&byte) = self.bytes.get(self.at)
+            && !is(byte, kind)
+        {
+            self.at += 1;
+        }
+    }
+
     pub(super) fn string(&mut self, quote: u8) -> Result<(), CompileError> {
         let start = self.at;
         self.at += 1;
         loop {
+            self.pass(STRING_END);
             match self.bytes.get(self.at) {
                 Some(b'\\') => self.at += if self.bytes[self.at..].starts_with(b"\\\r\n") { 3 } else { 2 },
                 Some(&byte) if byte == quote => {
@@ -34,6 +45,7 @@ impl Scanner<'_> {
     /// Template text, up to its end or to the next `${`.
     pub(super) fn template(&mut self) -> Result<(), CompileError> {
         loop {
+            self.pass(TEMPLATE_END);
             match self.bytes.get(self.at) {
                 Some(b'\\') => self.at += 2,
                 Some(b'`') => {
@@ -71,8 +83,12 @@ impl Scanner<'_> {
             Prev::CloseBrace | Prev::Ambiguous | Prev::Greater | Prev::Dot => None,
             _ => Some(true),
         };
-        let end = self.regex_end();
-        match (is_regex, end) {
+        if is_regex == Some(false) {
+            self.frame.angles = 0;
+            self.operator(1, Prev::Operator);
+            return Ok(());
+        }
+        match (is_regex, self.regex_end()?) {
             (Some(true), Some(end)) => {
                 self.at = end;
                 self.advance(0, Prev::Operand);
@@ -81,18 +97,16 @@ impl Scanner<'_> {
                 let message = "expected `/` to end this regular expression";
                 return Err(self.refuse(self.at, ErrorKind::Syntax, message, "close it on the same line"));
             }
-            (None, Some(end)) => {
+            (_, Some(end)) => {
                 // Both readings agree as long as nothing between the slashes opens or closes anything.
                 let inside = &self.code[self.at + 1..end - 1];
                 if inside.contains(['(', ')', '[', ']', '{', '}', '\'', '"', '`', '/', '\\']) {
-                    let message = "this `/` could be a division or a regular expression";
-                    let hint = "put the regular expression in parentheses or in a variable of its own";
-                    return Err(self.refuse(self.at, ErrorKind::Unsupported, message, hint));
+                    return Err(self.ambiguous_slash());
                 }
                 self.frame.angles = 0;
                 self.operator(1, Prev::Operator);
             }
-            (Some(false), _) | (None, None) => {
+            (_, None) => {
                 self.frame.angles = 0;
                 self.operator(1, Prev::Operator);
             }
@@ -100,8 +114,24 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    fn ambiguous_slash(&self) -> CompileError {
+        let message = "this `/` could be a division or a regular expression";
+        let hint = "put the regular expression in parentheses or in a variable of its own";
+        self.refuse(self.at, ErrorKind::Unsupported, message, hint)
+    }
+
     /// Where a regular expression starting here would end, behind its closing slash.
-    fn regex_end(&self) -> Option<usize> {
+    fn regex_end(&mut self) -> Result<Option<usize>, CompileError> {
+        let end = self.find_regex_end();
+        self.looked_ahead += end.unwrap_or_else(|| self.end_of_line(self.at)) - self.at;
+        // One look ahead after the other to the end of the same line would take time with the square of its length.
+        if self.looked_ahead > 16 * self.bytes.len() {
+            return Err(self.ambiguous_slash());
+        }
+        Ok(end)
+    }
+
+    fn find_regex_end(&self) -> Option<usize> {
         let mut at = self.at + 1;
         let mut in_class = false;
         loop {
@@ -133,10 +163,13 @@ impl Scanner<'_> {
     }
 
     pub(super) fn end_of_line(&self, from: usize) -> usize {
-        let is_end = |(at, &byte): (usize, &u8)| {
-            matches!(byte, b'\n' | b'\r') || (byte == 0xE2 && self.is_line_separator(from + at))
-        };
-        let rest = &self.bytes[from..];
-        rest.iter().enumerate().position(is_end).map_or(self.bytes.len(), |length| from + length)
+        let mut at = from;
+        while let Some(&byte) = self.bytes.get(at)
+            && !matches!(byte, b'\n' | b'\r')
+            && !(byte == 0xE2 && self.is_line_separator(at))
+        {
+            at += 1;
+        }
+        at
     }
 }

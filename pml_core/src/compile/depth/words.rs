@@ -1,5 +1,6 @@
 //! What the words of the language mean for nesting.
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Word {
     Plain,
     Contextual,
@@ -13,20 +14,100 @@ pub(super) enum Word {
     Ambiguous,
 }
 
-pub(super) fn classify(word: &str) -> Word {
-    match word {
-        "if" | "for" | "while" | "with" => Word::Head,
-        "else" | "catch" | "finally" | "implements" | "from" => Word::Continuation,
-        "do" | "try" | "switch" | "function" | "class" | "return" | "throw" | "var" | "const" | "enum" => {
-            Word::Statement
+const WORDS: &[(Word, &[&str])] = &[
+    (Word::Head, &["if", "for", "while", "with"]),
+    (Word::Continuation, &["else", "catch", "finally", "implements", "from"]),
+    (
+        Word::Statement,
+        &["do", "try", "switch", "function", "class", "return", "throw", "var", "const", "enum"],
+    ),
+    (Word::Clause, &["case", "default"]),
+    (Word::Prefix, &["typeof", "void", "delete", "new", "await"]),
+    (Word::Infix, &["in", "instanceof", "as", "satisfies", "is", "extends"]),
+    (Word::Ambiguous, &["yield", "let", "static", "of"]),
+    (
+        Word::Contextual,
+        &[
+            "keyof",
+            "readonly",
+            "unique",
+            "infer",
+            "asserts",
+            "abstract",
+            "declare",
+            "async",
+            "get",
+            "set",
+            "type",
+            "interface",
+            "namespace",
+            "module",
+            "accessor",
+            "override",
+            "public",
+            "private",
+            "protected",
+            "global",
+            "out",
+            "using",
+        ],
+    ),
+];
+
+/// Four times as many as there are words, so that most other words meet an empty slot at once.
+const SLOTS: usize = 256;
+
+const fn slot(word: &[u8]) -> usize {
+    let (first, last) = (word[0] as usize, word[word.len() - 1] as usize);
+    (first * 7 + last * 31 + word.len() * 13) % SLOTS
+}
+
+static TABLE: [(&str, Word); SLOTS] = {
+    let mut table = [("", Word::Plain); SLOTS];
+    let mut kind = 0;
+    while kind < WORDS.len() {
+        let (meaning, words) = WORDS[kind];
+        let mut index = 0;
+        while index < words.len() {
+            let mut at = slot(words[index].as_bytes());
+            while !table[at].0.is_empty() {
+                at = (at + 1) % SLOTS;
+            }
+            table[at] = (words[index], meaning);
+            index += 1;
         }
-        "case" | "default" => Word::Clause,
-        "typeof" | "void" | "delete" | "new" | "await" => Word::Prefix,
-        "in" | "instanceof" | "as" | "satisfies" | "is" | "extends" => Word::Infix,
-        "yield" | "let" | "static" | "of" => Word::Ambiguous,
-        "keyof" | "readonly" | "unique" | "infer" | "asserts" | "abstract" | "declare" | "async" | "get"
-        | "set" | "type" | "interface" | "namespace" | "module" | "accessor" | "override" | "public"
-        | "private" | "protected" | "global" | "out" | "using" => Word::Contextual,
-        _ => Word::Plain,
+        kind += 1;
+    }
+    table
+};
+
+pub(super) fn classify(word: &str) -> Word {
+    if word.is_empty() {
+        return Word::Plain;
+    }
+    let mut at = slot(word.as_bytes());
+    loop {
+        let (known, meaning) = TABLE[at];
+        if known.is_empty() || known == word {
+            return meaning;
+        }
+        at = (at + 1) % SLOTS;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_found() {
+        for (meaning, words) in WORDS {
+            for word in *words {
+                assert_eq!(classify(word), *meaning, "{word}");
+            }
+        }
+        for word in ["", "a", "If", "iff", "content", "mcp", "\u{e9}"] {
+            assert_eq!(classify(word), Word::Plain, "{word}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of a parameter, and how a JSON Schema says it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value as Json, json};
 
@@ -11,7 +11,9 @@ pub(super) struct Parameter {
     pub(super) optional: bool,
     fields: BTreeMap<String, Parameter>,
     items: Option<Box<Parameter>>,
+    /// In the order they are declared.
     choices: Vec<Json>,
+    is_choice: HashSet<String>,
 }
 
 impl Parameter {
@@ -32,10 +34,10 @@ impl Parameter {
         }
     }
 
-    pub(super) fn add_choice(&mut self, value: Json) {
-        self.add_type(json_type(&value));
-        if !self.choices.contains(&value) {
-            self.choices.push(value);
+    pub(super) fn add_choice(&mut self, text: &str) {
+        self.add_type("string");
+        if self.is_choice.insert(text.to_owned()) {
+            self.choices.push(Json::from(text));
         }
     }
 

@@ -1,6 +1,5 @@
 //! What TypeScript types and the names of methods say about a parameter.
 
-use serde_json::Value as Json;
 use swc_ecma_ast::*;
 
 use super::schema::Parameter;
@@ -60,7 +59,7 @@ pub(super) fn declare_type(parameter: &mut Parameter, declared: &TsType) {
         TsType::TsLitType(literal) => match &literal.lit {
             TsLit::Str(text) => {
                 if let Some(text) = text_of(text) {
-                    parameter.add_choice(Json::from(text));
+                    parameter.add_choice(text);
                 }
             }
             TsLit::Bool(_) => parameter.add_type("boolean"),
@@ -85,7 +84,7 @@ pub(super) fn declare_type(parameter: &mut Parameter, declared: &TsType) {
 
 fn property_name(property: &TsPropertySignature) -> Option<String> {
     match &*property.key {
-        Expr::Ident(name) if !property.computed => Some(name.sym.to_string()),
+        Expr::Ident(name) if !property.computed => Some(name.sym.as_str().to_owned()),
         key => static_text(key),
     }
 }

@@ -91,20 +91,24 @@ fn chain_argument<'i>(
     }
     match &chain.root {
         Root::Call(call) => match ids(*call) {
-            Some(id) => ArgumentValue::Reference { expression: format!("{id}{}", path(&chain.steps)) },
+            Some(id) => ArgumentValue::Reference { expression: path(id, &chain.steps) },
             None => ArgumentValue::Expression { expression: written() },
         },
         Root::Global(name) if *name == *"args" => {
-            let path = path(&chain.steps);
-            let parameter_name = path.strip_prefix('.').unwrap_or(&path).to_owned();
-            ArgumentValue::Parameter {
-                parameter_name: if parameter_name.is_empty() { "args".to_owned() } else { parameter_name },
+            let mut parameter_name = path("", &chain.steps);
+            if parameter_name.is_empty() {
+                parameter_name.push_str("args");
+            } else if parameter_name.starts_with('.') {
+                parameter_name.remove(0);
             }
+            ArgumentValue::Parameter { parameter_name }
         }
         Root::Global(name) if chain.steps.is_empty() => match &**name {
-            "undefined" | "NaN" | "Infinity" => ArgumentValue::Expression { expression: name.to_string() },
+            "undefined" | "NaN" | "Infinity" => {
+                ArgumentValue::Expression { expression: name.as_str().to_owned() }
+            }
             // A free name can only be meant as an input of the capability.
-            _ => ArgumentValue::Parameter { parameter_name: name.to_string() },
+            _ => ArgumentValue::Parameter { parameter_name: name.as_str().to_owned() },
         },
         Root::Global(_) | Root::Local(_) => ArgumentValue::Reference { expression: written() },
         Root::Other => ArgumentValue::Expression { expression: written() },
@@ -124,8 +128,8 @@ fn as_expression(value: &ArgumentValue) -> String {
     }
 }
 
-fn path(steps: &[Step]) -> String {
-    let mut path = String::new();
+fn path(root: &str, steps: &[Step]) -> String {
+    let mut path = root.to_owned();
     for step in steps {
         match &step.key {
             Key::Index(index) => path.push_str(&format!("[{index}]")),

@@ -318,7 +318,7 @@ impl<'a> Builder<'a> {
         order.sort_by_key(|&node| self.nodes[node].at);
         let mut place = vec![0; order.len()];
         let mut ids = vec![String::new(); order.len()];
-        let mut counts = [0; 5];
+        let mut counts = [0_u32; 5];
         for (index, &node) in order.iter().enumerate() {
             let (letter, count) = match self.nodes[node].content {
                 Content::Call { .. } => ('n', &mut counts[0]),
@@ -328,7 +328,7 @@ impl<'a> Builder<'a> {
                 Content::Loop => ('l', &mut counts[4]),
             };
             *count += 1;
-            ids[node] = format!("{letter}{count}");
+            ids[node] = id(letter, *count);
             place[node] = index;
         }
         let edges = self.finished_edges(&ids)?;
@@ -417,11 +417,22 @@ impl<'a> Builder<'a> {
     }
 }
 
+fn id(letter: char, count: u32) -> String {
+    let mut id = String::with_capacity(4);
+    id.push(letter);
+    if count < 10 {
+        id.push(char::from(b'0' + count as u8));
+    } else {
+        id.push_str(&count.to_string());
+    }
+    id
+}
+
 /// The text of a piece of code as the structure shows it: pieces lie in each other, so long ones end in `…`.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_TEXT_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) if text.len() > MAX_TEXT_CHARS => [&text[..end], "…"].concat(),
+        _ => text.to_owned(),
     }
 }
 
