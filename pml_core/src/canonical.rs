@@ -26,7 +26,7 @@ pub fn long_code_hash(code: &str) -> Result<String> {
     let mut hash = [0; LONGEST_HASH / 2];
     parsed.with_stack(|| {
         let canonical = canonical(&parsed, &Links::default());
-        blake3::Hasher::new().update(canonical.as_bytes()).finalize_xof().fill(&mut hash);
+        blake3::Hasher::new().update(&canonical).finalize_xof().fill(&mut hash);
     });
     Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
 }
