@@ -6,15 +6,18 @@ export PG_MAJOR ?= 15
 ifdef PG_CONFIG
 export PG_CONFIG
 endif
+ifdef PML_PORT
+export PML_PORT
+endif
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: build ## Start a private Postgres with the extension in it, and print how to connect
+up: build ## Start a private Postgres and the proxy in front of it, and print how to connect
 	@scripts/tree
 	@scripts/up
 
-down: ## Stop the private Postgres; the data stays
+down: ## Stop the proxy and the private Postgres; the data stays
 	@scripts/down
 
 psql: ## Open psql on it (standard input is passed through)

@@ -1,3 +1,22 @@
-//! MCP in front, SQL behind: the proxy speaks MCP, runs code in the sandbox, and asks Postgres.
+//! The `pml` program: MCP in front, SQL behind, the sandbox at its side, real MCP servers downstream.
+//!
+//! It holds no rules and no state of its own: what may be done, what is kept and what it is called is Postgres' to say.
 
+pub mod app;
+mod changes;
+pub mod cli;
+pub mod clients;
+pub mod config;
+pub mod database;
+pub mod doctor;
 pub mod downstream;
+pub mod handler;
+pub mod http;
+pub mod logging;
+pub mod metrics;
+pub mod run;
+pub mod scope;
+pub mod serve;
+pub mod token_command;
+pub mod tokens;
+pub mod tools;

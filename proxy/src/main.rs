@@ -1,3 +1,99 @@
-//! The `pml` command.
+//! Reads the command line, checks the configuration, and does what is asked.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use pml_proxy::{
+    cli::{Cli, Command, HttpArgs, TokenCommand},
+    clients,
+    config::{Config, ConfigError},
+    doctor, logging, serve, token_command,
+};
+
+/// Wrong usage or configuration, as `sysexits.h` has it.
+const USAGE: u8 = 64;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    let status = runtime.block_on(run(cli.command));
+    // Not waited for: reading standard input can't be interrupted.
+    runtime.shutdown_background();
+    status
+}
+
+async fn run(command: Command) -> ExitCode {
+    match command {
+        Command::Serve(args) => match load(Config::load(args.common, args.http)) {
+            Ok(config) => finished(serve::over_http(config).await),
+            Err(status) => status,
+        },
+        Command::Stdio(common) => match load(Config::load(common, HttpArgs::default())) {
+            Ok(config) => finished(serve::over_stdio(config).await),
+            Err(status) => status,
+        },
+        Command::Doctor(args) => match load(Config::load(args.common, HttpArgs::default())) {
+            Ok(config) => doctor::run(config, args.json).await,
+            Err(status) => status,
+        },
+        Command::Token(TokenCommand::Create(args)) => {
+            match load(Config::load(args.common, HttpArgs::default())) {
+                Ok(config) => finished(
+                    token_command::create(&config, args.label.as_deref(), args.expires_in, args.json).await,
+                ),
+                Err(status) => status,
+            }
+        }
+        Command::Token(TokenCommand::List(args)) => {
+            match load(Config::load(args.common, HttpArgs::default())) {
+                Ok(config) => finished(token_command::list(&config, args.json).await),
+                Err(status) => status,
+            }
+        }
+        Command::Token(TokenCommand::Revoke(args)) => {
+            match load(Config::load(args.common, HttpArgs::default())) {
+                Ok(config) => finished(token_command::revoke(&config, args.id).await),
+                Err(status) => status,
+            }
+        }
+        Command::Clients(args) => finished(clients::run(args)),
+    }
+}
+
+/// Starts the logs, or says what is wrong with the configuration.
+fn load(config: Result<Config, ConfigError>) -> Result<Config, ExitCode> {
+    match config {
+        Ok(config) => {
+            logging::start(&config.log);
+            for warning in &config.warnings {
+                tracing::warn!("{warning}");
+            }
+            Ok(config)
+        }
+        Err(error) => {
+            eprintln!("pml: {error}");
+            Err(ExitCode::from(USAGE))
+        }
+    }
+}
+
+fn finished(result: Result<(), impl std::fmt::Display>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &impl std::fmt::Display) -> ExitCode {
+    eprintln!("pml: {error}");
+    ExitCode::FAILURE
+}

@@ -5,7 +5,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::OnceLock,
+    sync::{Mutex, OnceLock},
     thread,
     time::{Duration, Instant},
 };
@@ -34,7 +34,8 @@ log_min_messages = warning
 
 pub struct Cluster {
     folder: PathBuf,
-    _supervisor: Child,
+    /// Each removes the folder when this process ends, so the first ones stay when the server is started again.
+    supervisors: Mutex<Vec<Child>>,
 }
 
 impl Cluster {
@@ -71,12 +72,23 @@ impl Cluster {
     fn start(folder: PathBuf, configuration: &str) -> Cluster {
         let socket = format!("{configuration}\nunix_socket_directories = '{}'\n", folder.display());
         append(&folder.join("postgresql.conf"), &socket);
-        let mut command = as_accepted_user(Path::new("sh"));
-        command.args(["-c", SUPERVISOR, "supervisor"]).arg(program("postgres")).arg(&folder);
-        let supervisor = command.stdin(Stdio::piped()).spawn().expect("a shell");
-        let cluster = Cluster { folder, _supervisor: supervisor };
-        cluster.wait_until_ready();
+        let cluster = Cluster { folder, supervisors: Mutex::default() };
+        cluster.start_again();
         cluster
+    }
+
+    /// Stops the server as a restart would: sessions are ended, what was committed stays.
+    pub fn stop(&self) {
+        run(as_postgres("pg_ctl").args(["stop", "-m", "fast", "-w", "-s", "-D"]).arg(&self.folder));
+    }
+
+    /// Starts the server that `stop` stopped.
+    pub fn start_again(&self) {
+        let mut command = as_accepted_user(Path::new("sh"));
+        command.args(["-c", SUPERVISOR, "supervisor"]).arg(program("postgres")).arg(&self.folder);
+        let supervisor = command.stdin(Stdio::piped()).spawn().expect("a shell");
+        self.supervisors.lock().expect("no panic while locked").push(supervisor);
+        self.wait_until_ready();
     }
 
     fn wait_until_ready(&self) {

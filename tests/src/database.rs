@@ -49,6 +49,23 @@ impl Database {
         Database { name, cluster }
     }
 
+    /// In a cluster of its own, for tests that stop it.
+    pub fn in_cluster(cluster: &'static Cluster) -> Database {
+        let name = "own".to_owned();
+        cluster.database_with_extension(&name);
+        Database { name, cluster }
+    }
+
+    /// How a program connects as a role made with `create_role`.
+    pub fn url_of(&self, kind: &str) -> String {
+        format!("host={} user={} dbname={}", self.cluster.folder().display(), self.role(kind), self.name)
+    }
+
+    /// The same as superuser.
+    pub fn admin_url(&self) -> String {
+        format!("host={} user=postgres dbname={}", self.cluster.folder().display(), self.name)
+    }
+
     /// A connection as superuser.
     pub fn connect(&self) -> Client {
         self.cluster.connect(&self.name)

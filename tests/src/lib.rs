@@ -2,6 +2,8 @@
 
 mod cluster;
 mod database;
+pub mod mcp;
+pub mod peers;
 mod run;
 
 pub use cluster::{Cluster, as_postgres, extension_folder, program};

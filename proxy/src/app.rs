@@ -1,0 +1,159 @@
+//! What all connections of one proxy share.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use pml_worker::{Limits, Pool, StartError};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    changes::{self, Changes},
+    config::Config,
+    database::{self, Database},
+    downstream::{Downstreams, ServerState},
+    metrics::{Metrics, Readings},
+    scope::{Caller, Identity, Principal, Scope, new_request_id},
+    tokens::Tokens,
+    tools::{LastLists, registration::Registration},
+};
+
+/// The proxy without its transports.
+pub struct App {
+    pub database: Database,
+    pub workers: Pool,
+    pub limits: Limits,
+    pub servers: Downstreams,
+    pub server_names: Vec<String>,
+    pub configured: Principal,
+    pub tokens: Arc<Tokens>,
+    pub(crate) changes: Arc<Changes>,
+    pub metrics: Arc<Metrics>,
+    pub(crate) last_lists: LastLists,
+    pub(crate) registration: Registration,
+    /// Calls under way. They go on when their client has gone.
+    pub calls: TaskTracker,
+    /// Outcomes on their way to Postgres.
+    pub finishes: TaskTracker,
+    /// Cancelled when calls that still run must end.
+    pub end_calls: CancellationToken,
+    /// Cancelled when no new connections are wanted.
+    pub stop_accepting: CancellationToken,
+    /// Cancelled when everything must end.
+    pub stop: CancellationToken,
+    draining: AtomicBool,
+    places: Mutex<HashSet<Scope>>,
+}
+
+impl App {
+    /// Starts the sandbox, the listener and the downstream servers that are to be started at once.
+    pub async fn start(config: Config) -> Result<Arc<App>, StartError> {
+        let workers = Pool::start(config.worker).await?;
+        if !workers.missing_layers().is_empty() {
+            tracing::warn!(
+                missing = workers.missing_layers(),
+                "the sandbox does without a layer of its confinement"
+            );
+        }
+        let metrics = Arc::new(Metrics::default());
+        let database = Database::new(&config.database, metrics.clone());
+        let servers = Downstreams::new(config.servers);
+        let app = Arc::new(App {
+            tokens: Arc::new(Tokens::new(database.clone())),
+            changes: Arc::default(),
+            last_lists: LastLists::default(),
+            registration: Registration::default(),
+            calls: TaskTracker::new(),
+            finishes: TaskTracker::new(),
+            end_calls: CancellationToken::new(),
+            stop_accepting: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            draining: AtomicBool::new(false),
+            places: Mutex::default(),
+            configured: Principal { identity: Identity::Configured, scope: config.scope },
+            server_names: servers.names(),
+            limits: config.limits,
+            database,
+            workers,
+            servers,
+            metrics,
+        });
+        let (sender, heard) = mpsc::unbounded_channel();
+        tokio::spawn(database::listen(config.database.listen, sender, app.stop.clone()));
+        tokio::spawn(changes::pass_on(heard, app.changes.clone(), app.tokens.clone(), app.metrics.clone()));
+        tokio::spawn(crate::tools::registration::follow_servers(app.clone()));
+        Ok(app)
+    }
+
+    /// Somebody of the configuration's scope, for what the proxy does by itself.
+    pub fn own_caller(&self, scope: Scope) -> Caller {
+        Caller {
+            principal: Principal { identity: self.configured.identity.clone(), scope },
+            request_id: new_request_id(),
+        }
+    }
+
+    /// Remembers that this scope is in use; its tools are kept up to date from then on.
+    pub fn visited(&self, scope: &Scope) -> bool {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        !places.contains(scope) && places.insert(scope.clone())
+    }
+
+    pub fn places(&self) -> Vec<Scope> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = HashSet::new();
+        places.iter().filter(|scope| seen.insert(scope.place())).cloned().collect()
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    pub fn readings(&self, sessions: usize) -> Readings {
+        Readings {
+            calls_running: self.calls.len(),
+            finishes_pending: self.finishes.len(),
+            sessions,
+            database_connections: self.database.connections(),
+            worker_processes: self.workers.processes(),
+            servers: self
+                .servers
+                .status()
+                .iter()
+                .map(|status| (status.name.clone(), status.state == ServerState::Up))
+                .collect(),
+        }
+    }
+
+    /// Takes no more calls, lets those that run finish within `patience`, and ends what is left.
+    pub async fn drain(&self, patience: std::time::Duration) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.calls.close();
+        self.finishes.close();
+        tracing::info!(running = self.calls.len(), "shutting down; running calls may finish");
+        if tokio::time::timeout(patience, self.calls.wait()).await.is_err() {
+            tracing::warn!(running = self.calls.len(), "calls still run at the deadline and are cancelled");
+            self.end_calls.cancel();
+            let _ = tokio::time::timeout(ENDING, self.calls.wait()).await;
+        }
+    }
+
+    /// Ends everything, after [`App::drain`].
+    pub async fn close(&self) {
+        self.end_calls.cancel();
+        if tokio::time::timeout(ENDING, self.finishes.wait()).await.is_err() {
+            tracing::error!(lost = self.finishes.len(), "outcomes could not be stored: Postgres is away");
+        }
+        self.stop.cancel();
+        self.servers.close().await;
+        let _ = tokio::time::timeout(ENDING, self.workers.close()).await;
+    }
+}
+
+/// For what should take no time: the last messages, the last statements, the end of processes.
+const ENDING: std::time::Duration = std::time::Duration::from_secs(5);

@@ -1,0 +1,259 @@
+//! What the proxy was told: the file, then the environment, then the flags; checked as a whole before anything starts.
+
+mod file;
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+
+use pml_worker::{Limits, PoolConfig};
+use tokio_postgres::Config as PostgresConfig;
+
+use crate::{
+    cli::{CommonArgs, HttpArgs, Layer, LogFormat},
+    downstream::{ConfigErrors, ParsedServers, ServerConfig, parse_servers},
+    scope::Scope,
+};
+use file::{FileConfig, FileHttp, FileWorker};
+
+const DEFAULT_BIND: &str = "127.0.0.1:7410";
+const MIB: u64 = 1024 * 1024;
+
+/// What is wrong with the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("The file {} can't be read: {source}.", .path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("The file {} isn't what it should be: {source}.", .path.display())]
+    Malformed { path: PathBuf, source: serde_json::Error },
+    #[error(
+        "No database is given. Give --database-url, PML_DATABASE_URL, or {{\"database\": {{\"url\": …}}}} in the \
+         configuration file."
+    )]
+    NoDatabase,
+    #[error(
+        "{setting} isn't an address of a Postgres database ({why}). Example: postgres://user@host/database."
+    )]
+    DatabaseUrl { setting: &'static str, why: String },
+    #[error("{0}")]
+    Scope(#[from] pml_core::Error),
+    #[error("{setting} is {value}, but must be {expected}.")]
+    Range { setting: &'static str, value: String, expected: &'static str },
+    #[error(
+        "{bind} can be reached from other machines, so every request needs a token. Leave require_token out, make \
+         tokens with `pml token create`, or bind to a loopback address such as 127.0.0.1."
+    )]
+    OpenToAll { bind: SocketAddr },
+    #[error(
+        "The log level \"{level}\" can't be understood ({why}). Examples: info, debug, info,pml_proxy=debug."
+    )]
+    LogLevel { level: String, why: String },
+    #[error("{0}")]
+    Servers(#[from] ConfigErrors),
+}
+
+/// Everything that is set, checked.
+#[derive(Debug)]
+pub struct Config {
+    pub database: DatabaseConfig,
+    pub scope: Scope,
+    pub http: HttpConfig,
+    pub worker: PoolConfig,
+    pub limits: Limits,
+    pub servers: BTreeMap<String, ServerConfig>,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+    pub log: LogConfig,
+}
+
+pub struct DatabaseConfig {
+    pub main: PostgresConfig,
+    pub listen: PostgresConfig,
+    pub connections: usize,
+    pub patience: Duration,
+}
+
+impl std::fmt::Debug for DatabaseConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the addresses: they may hold passwords.
+        f.debug_struct("DatabaseConfig").field("connections", &self.connections).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    pub bind: SocketAddr,
+    pub require_token: bool,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub max_body: usize,
+    /// Requests a second for each principal; none is no limit.
+    pub rate: Option<std::num::NonZeroU32>,
+    pub concurrency: usize,
+    pub drain: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct LogConfig {
+    pub format: LogFormat,
+    pub level: String,
+}
+
+impl Config {
+    /// Puts flags and environment (which clap has merged into `common` and `http`) over the file.
+    pub fn load(common: CommonArgs, http: HttpArgs) -> Result<Config, ConfigError> {
+        let file = FileConfig::read(common.config)?;
+        let main_url = common
+            .database_url
+            .or(file.database.url)
+            .filter(|url| !url.is_empty())
+            .ok_or(ConfigError::NoDatabase)?;
+        let main = postgres_config("The database URL", &main_url)?;
+        let listen = match common.listen_url.or(file.database.listen_url) {
+            Some(url) => postgres_config("The LISTEN URL", &url)?,
+            None => main.clone(),
+        };
+        let connections = common.database_connections.or(file.database.connections).unwrap_or(16);
+        positive("database connections", connections)?;
+        let patience = seconds(
+            "database patience",
+            common.database_patience.or(file.database.patience_seconds).unwrap_or(10.0),
+        )?;
+        let scope = Scope {
+            org: common.org.or(file.scope.org).unwrap_or_else(|| "local".into()),
+            project: common.project.or(file.scope.project).unwrap_or_else(|| "default".into()),
+            actor: common.actor.or(file.scope.actor).unwrap_or_else(login_name),
+        };
+        pml_core::name::check_part("org", &scope.org)?;
+        pml_core::name::check_part("project", &scope.project)?;
+        if scope.actor.is_empty() {
+            return Err(range("The actor", "empty", "a name"));
+        }
+        let mut worker_file = file.worker;
+        worker_file.program = common.worker.or(worker_file.program);
+        worker_file.slots = common.worker_slots.or(worker_file.slots);
+        worker_file.run_seconds = common.run_timeout.or(worker_file.run_seconds);
+        worker_file.memory_mib = common.run_memory.or(worker_file.memory_mib);
+        worker_file.allow_missing = common.allow_missing.or(worker_file.allow_missing);
+        let servers = match common.mcp_servers.or(file.mcp_servers_file) {
+            Some(path) => Some(file::read_servers(path)?),
+            None => file.servers,
+        };
+        let servers = match servers {
+            Some(entries) => parse_servers(&entries, |name| std::env::var(name).ok())?,
+            None => ParsedServers::default(),
+        };
+        let log = LogConfig {
+            format: common.log_format.or(file.log.format).unwrap_or_default(),
+            level: common.log_level.or(file.log.level).unwrap_or_else(|| "info".into()),
+        };
+        crate::logging::filter(&log.level)
+            .map_err(|why| ConfigError::LogLevel { level: log.level.clone(), why })?;
+        Ok(Config {
+            database: DatabaseConfig { main, listen, connections, patience },
+            scope,
+            http: http_config(http, file.http)?,
+            limits: limits(&worker_file)?,
+            worker: pool_config(worker_file)?,
+            servers: servers.servers,
+            warnings: servers.warnings,
+            log,
+        })
+    }
+}
+
+fn http_config(flags: HttpArgs, file: FileHttp) -> Result<HttpConfig, ConfigError> {
+    let default_bind =
+        || SocketAddr::from_str(DEFAULT_BIND).unwrap_or_else(|_| ([127, 0, 0, 1], 7410).into());
+    let bind = flags.bind.or(file.bind).unwrap_or_else(default_bind);
+    let loopback = bind.ip().is_loopback();
+    let require_token = flags.require_token.or(file.require_token).unwrap_or(!loopback);
+    if !loopback && !require_token {
+        return Err(ConfigError::OpenToAll { bind });
+    }
+    let concurrency = flags.concurrency.or(file.concurrency).unwrap_or(100);
+    positive("concurrency", concurrency)?;
+    let max_body = flags.max_body.or(file.max_body_bytes).unwrap_or(4 * MIB as usize);
+    positive("the largest body", max_body)?;
+    let rate = flags.rate.or(file.requests_per_second).unwrap_or(if require_token { 200 } else { 0 });
+    Ok(HttpConfig {
+        bind,
+        require_token,
+        allowed_hosts: flags.allowed_hosts.or(file.allowed_hosts).unwrap_or_default(),
+        allowed_origins: flags.allowed_origins.or(file.allowed_origins).unwrap_or_default(),
+        max_body,
+        rate: std::num::NonZeroU32::new(rate),
+        concurrency,
+        drain: seconds("drain", flags.drain.or(file.drain_seconds).unwrap_or(30.0))?,
+    })
+}
+
+fn pool_config(file: FileWorker) -> Result<PoolConfig, ConfigError> {
+    let default = PoolConfig::default();
+    let slots = file.slots.unwrap_or(default.slots);
+    positive("worker slots", slots)?;
+    let layer = |layer: Layer| match layer {
+        Layer::Landlock => pml_worker::Layer::Landlock,
+        Layer::Seccomp => pml_worker::Layer::Seccomp,
+    };
+    Ok(PoolConfig {
+        program: file.program.unwrap_or(default.program),
+        slots,
+        queue: file.queue.unwrap_or(default.queue),
+        queue_per_tenant: file.queue_per_tenant.unwrap_or(default.queue_per_tenant),
+        runs_per_process: file.runs_per_process.unwrap_or(default.runs_per_process),
+        deepest: file.deepest.unwrap_or(default.deepest),
+        memory_ceiling: default.memory_ceiling.max(file.memory_mib.unwrap_or(0) * MIB),
+        allow_missing: file.allow_missing.unwrap_or_default().into_iter().map(layer).collect(),
+    })
+}
+
+fn limits(file: &FileWorker) -> Result<Limits, ConfigError> {
+    let default = Limits::default();
+    let time =
+        |setting, given: Option<f64>, default| given.map_or(Ok(default), |given| seconds(setting, given));
+    let memory_mib = file.memory_mib.unwrap_or(default.memory / MIB);
+    if !(1..=4096).contains(&memory_mib) {
+        return Err(range("The memory of a run", memory_mib, "from 1 to 4096 MiB"));
+    }
+    Ok(Limits {
+        wall_time: time("run timeout", file.run_seconds, default.wall_time)?,
+        cpu_time: time("cpu time", file.cpu_seconds, default.cpu_time)?,
+        memory: memory_mib * MIB,
+        output: file.output_mib.map_or(default.output, |mib| mib * MIB),
+        calls: file.calls.unwrap_or(default.calls),
+        calls_in_flight: file.calls_in_flight.unwrap_or(default.calls_in_flight),
+        ..default
+    })
+}
+
+fn postgres_config(setting: &'static str, url: &str) -> Result<PostgresConfig, ConfigError> {
+    let mut config = PostgresConfig::from_str(url)
+        .map_err(|error| ConfigError::DatabaseUrl { setting, why: error.to_string() })?;
+    if config.get_hosts().is_empty() {
+        return Err(ConfigError::DatabaseUrl { setting, why: "it names no host".into() });
+    }
+    config.application_name("pml");
+    config.keepalives_idle(Duration::from_secs(15));
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(5));
+    }
+    Ok(config)
+}
+
+fn seconds(setting: &'static str, value: f64) -> Result<Duration, ConfigError> {
+    Duration::try_from_secs_f64(value)
+        .ok()
+        .filter(|time| !time.is_zero() && *time <= Duration::from_secs(24 * 3600))
+        .ok_or_else(|| range(setting, value, "a number of seconds above 0 and at most 86400"))
+}
+
+fn positive(setting: &'static str, value: usize) -> Result<(), ConfigError> {
+    if value == 0 { Err(range(setting, value, "at least 1")) } else { Ok(()) }
+}
+
+fn range(setting: &'static str, value: impl ToString, expected: &'static str) -> ConfigError {
+    ConfigError::Range { setting, value: value.to_string(), expected }
+}
+
+fn login_name() -> String {
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "local".into())
+}

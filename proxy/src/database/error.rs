@@ -1,0 +1,161 @@
+//! What can go wrong between the proxy and Postgres: the one place that reads SQLSTATEs.
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use serde_json::{Value, json};
+use tokio_postgres::error::SqlState;
+
+/// An error that Postgres raised about the request itself, as the product's SQL words it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    pub code: String,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    /// Nothing there by that name, or nothing that the caller may see.
+    pub fn is_not_found(&self) -> bool {
+        self.code == "PM001"
+    }
+
+    /// Whether it says that there is no such tool, rather than that the tool misses something.
+    pub fn is_unknown_tool(&self) -> bool {
+        self.is_not_found() && self.message.starts_with("Tool not found:")
+    }
+
+    /// Message, detail and hint as a person or a model reads them.
+    pub fn text(&self) -> String {
+        let mut text = self.message.clone();
+        if let Some(detail) = &self.detail {
+            text.push_str("\nDetail: ");
+            text.push_str(detail);
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str("\nHint: ");
+            text.push_str(hint);
+        }
+        text
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({"code": self.code, "message": self.message});
+        for (key, value) in [("detail", &self.detail), ("hint", &self.hint)] {
+            if let Some(value) = value {
+                error[key] = json!(value);
+            }
+        }
+        error
+    }
+}
+
+/// Why a statement gave no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// The request was understood and refused.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// Nothing was sent: Postgres can't be reached.
+    #[error("Postgres can't be reached ({0}). Nothing was done; try again in a moment.")]
+    Unreachable(String),
+    /// Nothing was sent: all connections are in use.
+    #[error("All connections to Postgres are in use. Nothing was done; try again in a moment.")]
+    Busy,
+    /// The connection broke while the statement ran, so whether it took effect isn't known.
+    #[error(
+        "The connection to Postgres broke during the request ({0}), so it may or may not have taken effect."
+    )]
+    Interrupted(String),
+    /// The extension is missing, too old, or not for this role.
+    #[error("The database isn't ready for PML: {0} Run `pml doctor` to see what to do.")]
+    NotReady(String),
+}
+
+/// Whether trying again later makes sense, and whether the first try may have had an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// Nothing was sent.
+    Safe,
+    /// It may have taken effect.
+    Unclear,
+    /// The answer would be the same.
+    Pointless,
+}
+
+impl DatabaseError {
+    pub(super) fn again(&self) -> Again {
+        match self {
+            DatabaseError::Unreachable(_) => Again::Safe,
+            DatabaseError::Interrupted(_) => Again::Unclear,
+            // The wait for a connection was as long as the caller's patience already.
+            DatabaseError::Busy | DatabaseError::Refused(_) | DatabaseError::NotReady(_) => Again::Pointless,
+        }
+    }
+
+    /// Whether the same statement may go through later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, DatabaseError::Unreachable(_) | DatabaseError::Interrupted(_) | DatabaseError::Busy)
+    }
+
+    /// A short name for metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            DatabaseError::Refused(_) => "refused",
+            DatabaseError::Unreachable(_) => "unreachable",
+            DatabaseError::Busy => "busy",
+            DatabaseError::Interrupted(_) => "interrupted",
+            DatabaseError::NotReady(_) => "not_ready",
+        }
+    }
+}
+
+impl From<PoolError> for DatabaseError {
+    fn from(error: PoolError) -> DatabaseError {
+        match error {
+            PoolError::Timeout(TimeoutType::Wait) => DatabaseError::Busy,
+            PoolError::Timeout(_) => DatabaseError::Unreachable("connecting took too long".into()),
+            PoolError::Backend(error) => connect_error(&error),
+            other => DatabaseError::Unreachable(other.to_string()),
+        }
+    }
+}
+
+/// An error while a connection was being made.
+pub(super) fn connect_error(error: &tokio_postgres::Error) -> DatabaseError {
+    DatabaseError::Unreachable(cause(error))
+}
+
+/// An error of a statement that was sent.
+pub(super) fn statement_error(error: &tokio_postgres::Error) -> DatabaseError {
+    let Some(refusal) = error.as_db_error() else {
+        return DatabaseError::Interrupted(cause(error));
+    };
+    let code = refusal.code();
+    let class = code.code().get(..2).unwrap_or_default();
+    // Shutdown, crash of another backend, connection trouble, serialization: the same statement may work later.
+    if matches!(class, "08" | "40" | "53" | "57" | "58") && *code != SqlState::QUERY_CANCELED {
+        return DatabaseError::Interrupted(refusal.message().to_owned());
+    }
+    if matches!(
+        *code,
+        SqlState::UNDEFINED_FUNCTION | SqlState::INVALID_SCHEMA_NAME | SqlState::UNDEFINED_TABLE
+    ) {
+        return DatabaseError::NotReady(format!("{}.", refusal.message()));
+    }
+    DatabaseError::Refused(Refusal {
+        code: code.code().to_owned(),
+        message: refusal.message().to_owned(),
+        detail: refusal.detail().map(str::to_owned),
+        hint: refusal.hint().map(str::to_owned),
+    })
+}
+
+/// The innermost reason; the outer ones only say "error connecting to server".
+fn cause(error: &tokio_postgres::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}

@@ -1,0 +1,164 @@
+//! Postgres behind the proxy: a pool, and one statement in one round trip for everything that is asked of it.
+//!
+//! Statements have no names and no session state, so that a pooler in transaction mode may stand in between.
+
+mod connect;
+mod error;
+mod listen;
+mod statements;
+
+use std::{sync::Arc, time::Duration};
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, sleep, timeout},
+};
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
+
+use crate::{config::DatabaseConfig, metrics::Metrics, scope::Caller};
+use connect::Connector;
+use error::{Again, connect_error, statement_error};
+pub use error::{DatabaseError, Refusal};
+pub use listen::{Change, listen};
+pub use statements::{Begun, DiscoverArgs, TokenRow, ToolRow};
+
+/// A value and its type, for a statement that isn't prepared.
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// No statement of ours takes that long; one that does is cancelled and its connection given up.
+const LONGEST_STATEMENT: Duration = Duration::from_secs(60);
+
+/// Whether a statement may be sent again when its first outcome isn't known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    Harmless,
+    Never,
+}
+
+/// The pool. Cheap to clone.
+#[derive(Clone)]
+pub struct Database {
+    pool: Pool,
+    patience: Duration,
+    /// The schema of the functions, asked for once; they are called by their full names.
+    schema: Arc<OnceCell<String>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Database {
+    /// Connects to nothing yet.
+    pub fn new(config: &DatabaseConfig, metrics: Arc<Metrics>) -> Database {
+        let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_connect(config.main.clone(), Connector::new(), settings);
+        let pool = Pool::builder(manager)
+            .max_size(config.connections)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .expect("a pool without hooks and timeouts can't be wrong");
+        Database { pool, patience: config.patience, schema: Arc::default(), metrics }
+    }
+
+    /// The same pool for somebody who won't wait as long.
+    #[must_use]
+    pub fn in_a_hurry(&self, patience: Duration) -> Database {
+        Database { patience: self.patience.min(patience), ..self.clone() }
+    }
+
+    /// Connections in use and in all.
+    pub fn connections(&self) -> (usize, usize) {
+        let status = self.pool.status();
+        (status.size.saturating_sub(status.available), status.size)
+    }
+
+    /// Whether Postgres answers now.
+    pub async fn ping(&self) -> Result<(), DatabaseError> {
+        self.once("SELECT 1", &[]).await.map(drop)
+    }
+
+    /// Runs a statement that begins with `caller`'s scope in `$1` to `$4`, as [`statements`] writes them.
+    async fn ask(
+        &self,
+        caller: &Caller,
+        statement: impl Fn(&str) -> String,
+        further: &[Parameter<'_>],
+        repeat: Repeat,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        let scope = caller.scope();
+        let mut parameters: Vec<Parameter<'_>> = vec![
+            (&scope.org, Type::TEXT),
+            (&scope.project, Type::TEXT),
+            (&scope.actor, Type::TEXT),
+            (&caller.request_id, Type::TEXT),
+        ];
+        parameters.extend(further.iter().cloned());
+        self.patiently(statement, &parameters, repeat).await
+    }
+
+    /// Tries again while Postgres is away, as long as the patience lasts.
+    async fn patiently(
+        &self,
+        statement: impl Fn(&str) -> String,
+        parameters: &[Parameter<'_>],
+        repeat: Repeat,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        let deadline = Instant::now() + self.patience;
+        let mut pause = Duration::from_millis(25);
+        loop {
+            let answer = match self.schema().await {
+                Ok(schema) => self.once(&statement(schema), parameters).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = answer else { return answer };
+            let again = match error.again() {
+                Again::Safe => true,
+                Again::Unclear => repeat == Repeat::Harmless,
+                Again::Pointless => false,
+            };
+            self.metrics.database_error(error.kind());
+            if !again || Instant::now() + pause > deadline {
+                return Err(error);
+            }
+            tracing::debug!(%error, "Postgres is asked again in {pause:?}");
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    async fn schema(&self) -> Result<&String, DatabaseError> {
+        self.schema
+            .get_or_try_init(|| async {
+                let query = "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
+                             JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pml'";
+                match self.once(query, &[]).await?.first() {
+                    Some(row) => row.try_get(0).map_err(|error| statement_error(&error)),
+                    None => Err(DatabaseError::NotReady("the extension pml isn't installed in it.".into())),
+                }
+            })
+            .await
+    }
+
+    async fn once(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, DatabaseError> {
+        let patience = Some(self.patience);
+        let timeouts = Timeouts { wait: patience, create: patience, recycle: patience };
+        let client = self.pool.timeout_get(&timeouts).await?;
+        match timeout(LONGEST_STATEMENT, client.query_typed(statement, parameters)).await {
+            Ok(rows) => rows.map_err(|error| {
+                let error = statement_error(&error);
+                if matches!(error, DatabaseError::NotReady(_)) {
+                    tracing::error!(%error, "the database isn't ready");
+                }
+                error
+            }),
+            Err(_) => {
+                let cancel = client.cancel_token();
+                drop(Object::take(client));
+                tokio::spawn(async move { cancel.cancel_query(tokio_postgres::NoTls).await });
+                Err(DatabaseError::Interrupted(format!("no answer within {LONGEST_STATEMENT:?}")))
+            }
+        }
+    }
+}

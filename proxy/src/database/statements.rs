@@ -1,0 +1,267 @@
+//! Everything that the proxy asks of Postgres: one function of the contract each.
+//!
+//! Each speaks for a caller through `pml_act_as`, in the same statement. Where a function reads rows, its first argument
+//! depends on that call, so that the scope is set before it runs.
+
+use serde_json::{Value, value::RawValue};
+use tokio_postgres::{
+    Row,
+    types::{FromSql, Json, Type},
+};
+use uuid::Uuid;
+
+use super::{Database, DatabaseError, Parameter, Repeat, statement_error};
+use crate::scope::{Caller, Identity, Principal, Scope};
+
+/// The plan that `pml_begin` made.
+pub type Begun = Box<RawValue>;
+
+/// A row of `pml_tools`.
+#[derive(Debug)]
+pub struct ToolRow {
+    pub tool_name: String,
+    pub kind: String,
+    pub name: String,
+    pub description: Option<String>,
+    pub input_schema: Option<Value>,
+    pub output_schema: Option<Value>,
+    pub server: Option<String>,
+    pub fqdn: Option<String>,
+}
+
+/// A row of `pml_token_list`, as JSON: the proxy only shows it.
+pub type TokenRow = Value;
+
+fn as_caller(schema: &str, call: &str) -> String {
+    format!("SELECT {schema}.{call} FROM {schema}.pml_act_as($1, $2, $3, $4)")
+}
+
+fn column<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, DatabaseError> {
+    row.try_get(column).map_err(|error| statement_error(&error))
+}
+
+impl Database {
+    async fn json(
+        &self,
+        caller: &Caller,
+        call: &str,
+        parameters: &[Parameter<'_>],
+        repeat: Repeat,
+    ) -> Result<Box<RawValue>, DatabaseError> {
+        let rows = self.ask(caller, |schema| as_caller(schema, call), parameters, repeat).await?;
+        let row = rows.first().ok_or_else(|| DatabaseError::NotReady(format!("{call} gave no row.")))?;
+        let Json(answer) = row.try_get(0).map_err(|error| statement_error(&error))?;
+        Ok(answer)
+    }
+
+    /// Nothing has run yet, so it may be asked twice; an unused workflow expires.
+    pub async fn begin(&self, caller: &Caller, request: &Value) -> Result<Begun, DatabaseError> {
+        self.json(caller, "pml_begin($5)", &[(&Json(request), Type::JSONB)], Repeat::Harmless).await
+    }
+
+    /// Idempotent, so it may be asked as often as it takes.
+    pub async fn finish(
+        &self,
+        caller: &Caller,
+        workflow: Uuid,
+        outcome: &RawValue,
+    ) -> Result<Value, DatabaseError> {
+        let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSONB)];
+        let answer = self.json(caller, "pml_finish($5, $6)", &parameters, Repeat::Harmless).await?;
+        Ok(serde_json::from_str(answer.get()).unwrap_or(Value::Null))
+    }
+
+    pub async fn tool_used(
+        &self,
+        caller: &Caller,
+        server: &str,
+        tool: &str,
+        success: bool,
+        duration_ms: i32,
+        error: Option<&str>,
+    ) -> Result<(), DatabaseError> {
+        let statement = |schema: &str| as_caller(schema, "pml_tool_used($5, $6, $7, $8, $9)");
+        let parameters: [Parameter<'_>; 5] = [
+            (&server, Type::TEXT),
+            (&tool, Type::TEXT),
+            (&success, Type::BOOL),
+            (&duration_ms, Type::INT4),
+            (&error, Type::TEXT),
+        ];
+        self.ask(caller, statement, &parameters, Repeat::Never).await.map(drop)
+    }
+
+    pub async fn task_result(
+        &self,
+        caller: &Caller,
+        workflow: Uuid,
+        task: &str,
+        offset: i32,
+        limit: Option<i32>,
+        format: &str,
+    ) -> Result<Box<RawValue>, DatabaseError> {
+        let parameters: [Parameter<'_>; 5] = [
+            (&workflow, Type::UUID),
+            (&task, Type::TEXT),
+            (&offset, Type::INT4),
+            (&limit, Type::INT4),
+            (&format, Type::TEXT),
+        ];
+        self.json(caller, "pml_task_result($5, $6, $7, $8, $9)", &parameters, Repeat::Harmless).await
+    }
+
+    pub async fn cap(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        args: &Value,
+    ) -> Result<Box<RawValue>, DatabaseError> {
+        let parameters: [Parameter<'_>; 2] = [(&tool, Type::TEXT), (&Json(args), Type::JSONB)];
+        self.json(caller, "pml_cap($5, $6)", &parameters, Repeat::Never).await
+    }
+
+    pub async fn discover(
+        &self,
+        caller: &Caller,
+        args: &DiscoverArgs,
+    ) -> Result<Box<RawValue>, DatabaseError> {
+        let statement = |schema: &str| {
+            format!(
+                "SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(found) - 'fqdn')), '[]') \
+                 FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
+                 LATERAL {schema}.pml_discover(CASE WHEN acting THEN $5 END, $6, $7, $8, $9) AS found"
+            )
+        };
+        let parameters: [Parameter<'_>; 5] = [
+            (&args.intent, Type::TEXT),
+            (&args.kind, Type::TEXT),
+            (&args.min_score, Type::FLOAT4),
+            (&args.limit, Type::INT4),
+            (&args.offset, Type::INT4),
+        ];
+        let rows = self.ask(caller, statement, &parameters, Repeat::Harmless).await?;
+        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_discover gave no row.".into()))?;
+        let Json(found) = row.try_get(0).map_err(|error| statement_error(&error))?;
+        Ok(found)
+    }
+
+    pub async fn tools(&self, caller: &Caller, servers: &[String]) -> Result<Vec<ToolRow>, DatabaseError> {
+        let statement = |schema: &str| {
+            format!(
+                "SELECT t.tool_name, t.kind, t.name, t.description, t.input_schema, t.output_schema, t.server_id, t.fqdn \
+                 FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
+                 LATERAL {schema}.pml_tools(CASE WHEN acting THEN $5 END) AS t"
+            )
+        };
+        let rows = self.ask(caller, statement, &[(&servers, Type::TEXT_ARRAY)], Repeat::Harmless).await?;
+        rows.iter().map(tool_row).collect()
+    }
+
+    /// How many tools changed.
+    pub async fn register_tools(
+        &self,
+        caller: &Caller,
+        server: &str,
+        tools: &Value,
+    ) -> Result<i32, DatabaseError> {
+        let statement = |schema: &str| as_caller(schema, "pml_register_tools($5, $6)");
+        let parameters: [Parameter<'_>; 2] = [(&server, Type::TEXT), (&Json(tools), Type::JSONB)];
+        let rows = self.ask(caller, statement, &parameters, Repeat::Harmless).await?;
+        rows.first().map_or(Ok(0), |row| row.try_get(0).map_err(|error| statement_error(&error)))
+    }
+
+    /// Whose token has this hash, if it is valid.
+    pub async fn check_token(&self, hash: &str) -> Result<Option<Principal>, DatabaseError> {
+        let statement = |schema: &str| format!("SELECT * FROM {schema}.pml_token_check($1)");
+        let rows = self.patiently(statement, &[(&hash, Type::TEXT)], Repeat::Harmless).await?;
+        rows.first().map(principal).transpose()
+    }
+
+    pub async fn add_token(
+        &self,
+        hash: &str,
+        scope: &Scope,
+        label: Option<&str>,
+        days: Option<i32>,
+    ) -> Result<Uuid, DatabaseError> {
+        let statement = |schema: &str| {
+            format!(
+                "SELECT {schema}.pml_token_add(token_hash => $1, org => $2, project => $3, actor => $4, label => $5, \
+                 expires_at => now() + make_interval(days => $6))"
+            )
+        };
+        let parameters: [Parameter<'_>; 6] = [
+            (&hash, Type::TEXT),
+            (&scope.org, Type::TEXT),
+            (&scope.project, Type::TEXT),
+            (&scope.actor, Type::TEXT),
+            (&label, Type::TEXT),
+            (&days, Type::INT4),
+        ];
+        let rows = self.patiently(statement, &parameters, Repeat::Never).await?;
+        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_token_add gave no row.".into()))?;
+        row.try_get(0).map_err(|error| statement_error(&error))
+    }
+
+    pub async fn list_tokens(&self) -> Result<Vec<TokenRow>, DatabaseError> {
+        let statement = |schema: &str| format!("SELECT to_jsonb(t) FROM {schema}.pml_token_list() AS t");
+        let rows = self.patiently(statement, &[], Repeat::Harmless).await?;
+        rows.iter().map(|row| row.try_get(0).map_err(|error| statement_error(&error))).collect()
+    }
+
+    pub async fn revoke_token(&self, id: Uuid) -> Result<bool, DatabaseError> {
+        let statement = |schema: &str| format!("SELECT {schema}.pml_token_revoke($1)");
+        let rows = self.patiently(statement, &[(&id, Type::UUID)], Repeat::Harmless).await?;
+        rows.first().map_or(Ok(false), |row| row.try_get(0).map_err(|error| statement_error(&error)))
+    }
+
+    /// What the doctor wants to know of the server and the role.
+    pub async fn facts(&self) -> Result<Value, DatabaseError> {
+        let query = "SELECT jsonb_build_object( \
+             'server', current_setting('server_version'), 'database', current_database(), 'role', current_user, \
+             'standby', pg_is_in_recovery(), \
+             'extension', (SELECT extversion FROM pg_extension WHERE extname = 'pml'), \
+             'available', (SELECT default_version FROM pg_available_extensions WHERE name = 'pml'), \
+             'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
+             'admin', (SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'pml_admin'), \
+             'proxy', (SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'pml_proxy'))";
+        let rows = self.once(query, &[]).await?;
+        rows.first().map_or(Ok(Value::Null), |row| row.try_get(0).map_err(|error| statement_error(&error)))
+    }
+}
+
+/// What `pml_discover` is asked.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiscoverArgs {
+    pub intent: String,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub min_score: Option<f32>,
+    pub limit: Option<i32>,
+    pub offset: Option<i32>,
+}
+
+fn tool_row(row: &Row) -> Result<ToolRow, DatabaseError> {
+    Ok(ToolRow {
+        tool_name: column(row, "tool_name")?,
+        kind: column(row, "kind")?,
+        name: column(row, "name")?,
+        description: column(row, "description")?,
+        input_schema: column(row, "input_schema")?,
+        output_schema: column(row, "output_schema")?,
+        server: column(row, "server_id")?,
+        fqdn: column(row, "fqdn")?,
+    })
+}
+
+fn principal(row: &Row) -> Result<Principal, DatabaseError> {
+    Ok(Principal {
+        identity: Identity::Token(column(row, "id")?),
+        scope: Scope {
+            org: column(row, "org")?,
+            project: column(row, "project")?,
+            actor: column(row, "actor")?,
+        },
+    })
+}

@@ -1,0 +1,224 @@
+//! `pml doctor`: looks at everything that the proxy stands on, and says what to do about what is wrong.
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use pml_worker::{Pool, Run};
+use serde_json::{Value, json};
+
+use crate::{
+    config::{Config, DatabaseConfig},
+    database::{self, Change, Database, DatabaseError},
+    downstream::Downstreams,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Ok,
+    Warning,
+    Broken,
+}
+
+#[derive(serde::Serialize)]
+struct Finding {
+    what: String,
+    health: Health,
+    seen: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+/// The version that this program was built for.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub async fn run(config: Config, as_json: bool) -> ExitCode {
+    let mut report = Report::default();
+    report.database(&config.database).await;
+    report.listening(&config.database).await;
+    report.sandbox(&config).await;
+    report.servers(config).await;
+    report.print(as_json)
+}
+
+#[derive(Default)]
+struct Report(Vec<Finding>);
+
+impl Report {
+    fn add(
+        &mut self,
+        what: impl Into<String>,
+        health: Health,
+        seen: impl Into<String>,
+        advice: Option<String>,
+    ) {
+        self.0.push(Finding { what: what.into(), health, seen: seen.into(), advice });
+    }
+
+    fn print(self, as_json: bool) -> ExitCode {
+        let broken = self.0.iter().any(|finding| finding.health == Health::Broken);
+        if as_json {
+            println!("{}", json!({"ok": !broken, "findings": self.0}));
+        } else {
+            for Finding { what, health, seen, advice } in &self.0 {
+                let mark = match health {
+                    Health::Ok => "ok     ",
+                    Health::Warning => "warning",
+                    Health::Broken => "BROKEN ",
+                };
+                println!("{mark} {what}: {seen}");
+                if let Some(advice) = advice {
+                    println!("        → {advice}");
+                }
+            }
+        }
+        if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+
+    async fn database(&mut self, config: &DatabaseConfig) {
+        let database = Database::new(config, Arc::default());
+        let facts = match database.facts().await {
+            Ok(facts) => facts,
+            Err(error) => {
+                let advice = "Is Postgres running, and is the database URL right? With `make up`: scripts/up prints it.";
+                return self.add("database", Health::Broken, error.to_string(), Some(advice.into()));
+            }
+        };
+        let text = |key: &str| facts[key].as_str().unwrap_or("none").to_owned();
+        self.add(
+            "database",
+            Health::Ok,
+            format!("{} on Postgres {}", text("database"), text("server")),
+            None,
+        );
+        if facts["standby"] == true {
+            let advice = "A standby can be read only; point the proxy at the primary.";
+            self.add("primary", Health::Broken, "this is a standby", Some(advice.into()));
+        }
+        self.extension(&facts);
+        self.role(&facts);
+        match database.tools(&own(&database_scope()), &[]).await {
+            Ok(_) => self.add("functions", Health::Ok, "they answer", None),
+            Err(DatabaseError::Refused(refusal)) => {
+                self.add("functions", Health::Broken, refusal.text(), None)
+            }
+            Err(error) => self.add("functions", Health::Broken, error.to_string(), None),
+        }
+    }
+
+    fn extension(&mut self, facts: &Value) {
+        match (facts["extension"].as_str(), facts["available"].as_str()) {
+            (Some(VERSION), _) => self.add("extension", Health::Ok, format!("pml {VERSION}"), None),
+            (Some(other), _) => {
+                let advice = format!(
+                    "Install the files of {VERSION} (make install), then: ALTER EXTENSION pml UPDATE;"
+                );
+                let seen = format!("pml {other}, but this program is {VERSION}");
+                self.add("extension", Health::Warning, seen, Some(advice));
+            }
+            (None, Some(_)) => {
+                let advice = "CREATE EXTENSION pml;".to_owned();
+                self.add("extension", Health::Broken, "not in this database", Some(advice));
+            }
+            (None, None) => {
+                let advice = "make install, then: CREATE EXTENSION pml;".to_owned();
+                self.add("extension", Health::Broken, "not on this server", Some(advice));
+            }
+        }
+    }
+
+    fn role(&mut self, facts: &Value) {
+        let role = facts["role"].as_str().unwrap_or("?");
+        if facts["superuser"] == true || facts["admin"] == true {
+            let advice = format!(
+                "Policies don't bind this role, so actors would see each other's private capabilities. CREATE ROLE \
+                 pml_app LOGIN IN ROLE pml_proxy; and connect as that instead of {role}."
+            );
+            self.add("role", Health::Warning, format!("{role} sees everything"), Some(advice));
+        } else if facts["proxy"] == true {
+            self.add("role", Health::Ok, format!("{role} speaks for others (pml_proxy)"), None);
+        } else {
+            let advice = format!("GRANT pml_proxy TO {role};");
+            self.add("role", Health::Broken, format!("{role} may not speak for others"), Some(advice));
+        }
+    }
+
+    async fn listening(&mut self, config: &DatabaseConfig) {
+        let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let stop = tokio_util::sync::CancellationToken::new();
+        let _stop = stop.clone().drop_guard();
+        tokio::spawn(database::listen(config.listen.clone(), sender, stop));
+        match tokio::time::timeout(config.patience, heard.recv()).await {
+            Ok(Some(Change::Connected)) => self.add("LISTEN", Health::Ok, "changes are heard", None),
+            _ => {
+                let advice = "LISTEN needs a direct connection: give --listen-url if the other goes through pgbouncer.";
+                self.add("LISTEN", Health::Broken, "no connection for it", Some(advice.into()));
+            }
+        }
+    }
+
+    async fn sandbox(&mut self, config: &Config) {
+        let program = config.worker.program.display().to_string();
+        let pool = match Pool::start(config.worker.clone()).await {
+            Ok(pool) => pool,
+            Err(error) => {
+                let advice = format!("See docs/worker.md, and what `{program} doors` says.");
+                return self.add("sandbox", Health::Broken, error.to_string(), Some(advice));
+            }
+        };
+        match pool.missing_layers() {
+            "" => self.add("confinement", Health::Ok, "all layers", None),
+            missing => {
+                let advice = "This kernel lacks it and the configuration allows that; see docs/worker.md.";
+                self.add("confinement", Health::Warning, format!("without {missing}"), Some(advice.into()));
+            }
+        }
+        let nobody = |_call| async { Err(pml_worker::CallError::new("nothing can be called here")) };
+        let outcome = pool.run(Run::new("doctor", "return 6 * 7"), &nobody).await;
+        match outcome.result {
+            Ok(value) if value.get() == "42" => {
+                self.add("sandbox", Health::Ok, format!("runs code in {:?}", outcome.usage.wall_time), None);
+            }
+            Ok(value) => self.add("sandbox", Health::Broken, format!("6 * 7 is {}", value.get()), None),
+            Err(failure) => self.add("sandbox", Health::Broken, failure.to_string(), None),
+        }
+        pool.close().await;
+    }
+
+    async fn servers(&mut self, config: Config) {
+        let longest = config.servers.values().map(|server| server.startup_timeout).max().unwrap_or_default();
+        let servers = Downstreams::new(config.servers);
+        let mut asking = tokio::task::JoinSet::new();
+        for name in servers.names() {
+            let servers = servers.clone();
+            asking.spawn(async move {
+                let listed =
+                    tokio::time::timeout(longest + Duration::from_secs(1), servers.list(&name)).await;
+                (name, listed)
+            });
+        }
+        while let Some(Ok((name, listed))) = asking.join_next().await {
+            let what = format!("server {name}");
+            let advice = Some("See its entry under mcpServers, and run its command by hand.".to_owned());
+            match listed {
+                Ok(Ok(tools)) => self.add(what, Health::Ok, format!("{} tools", tools.len()), None),
+                Ok(Err(error)) => self.add(what, Health::Broken, error.to_string(), advice),
+                Err(_) => self.add(what, Health::Broken, "it doesn't answer in time", advice),
+            }
+        }
+        servers.close().await;
+    }
+}
+
+fn database_scope() -> crate::scope::Scope {
+    crate::scope::Scope { org: "local".into(), project: "default".into(), actor: "doctor".into() }
+}
+
+fn own(scope: &crate::scope::Scope) -> crate::scope::Caller {
+    crate::scope::Caller {
+        principal: crate::scope::Principal {
+            identity: crate::scope::Identity::Configured,
+            scope: scope.clone(),
+        },
+        request_id: crate::scope::new_request_id(),
+    }
+}

@@ -1,0 +1,342 @@
+//! One connection to a server: opened, greeted in its era of the protocol, its tools listed.
+
+use std::{
+    error::Error,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    ClientHandler, Peer, RoleClient, ServiceError,
+    model::{
+        ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
+        PaginatedRequestParams, ProtocolVersion, ServerPeerInfo, ServerResult, Tool,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, PeerRequestOptions, RunningService,
+    },
+    transport::{Transport, async_rw::AsyncRwTransport, streamable_http_client::StreamableHttpError},
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    config::{ServerConfig, TransportConfig},
+    http::{self, HttpError},
+    process::{Process, Program, describe},
+    stderr::{LastLines, Redactor},
+    tap::{Calls, Tap},
+};
+
+/// How long a process that closed its output may take to end before we stop waiting for its status.
+const STATUS_WAIT: Duration = Duration::from_millis(500);
+/// No server has this many pages of tools: it is going in circles.
+const MOST_PAGES: usize = 1_000;
+
+/// Which handshake to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Era {
+    /// Ask first (`server/discover`), fall back to `initialize`.
+    Any,
+    /// `initialize` at once: for servers that go silent or die when they are asked something new.
+    Initialize,
+}
+
+/// What a call or a probe found out about the connection.
+#[derive(Clone, Debug)]
+pub(super) enum Broken {
+    /// The server can't be reached.
+    Unreachable(String),
+    /// The server is there but has forgotten us: it was restarted.
+    SessionLost,
+}
+
+pub(super) type Service = RunningService<RoleClient, Handler>;
+
+/// A server that has greeted us.
+pub(super) struct Connection {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) info: Arc<ServerPeerInfo>,
+    pub(super) tools_changed: Arc<Notify>,
+    /// Cancelled when the connection is given up.
+    pub(super) ended: CancellationToken,
+    pub(super) in_flight: AtomicUsize,
+    pub(super) redactor: Redactor,
+    process: Option<Process>,
+    stderr: Option<LastLines>,
+    broken: Mutex<Option<Broken>>,
+    broke: Notify,
+}
+
+impl Connection {
+    /// The number of its process.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Whether it is a server of the time before 2026-07-28 behind HTTP, which has a session to lose.
+    pub(super) fn has_http_session(&self) -> bool {
+        self.process.is_none() && self.info.protocol_version.has_initialize()
+    }
+
+    /// To be told what a call found out. The first report counts.
+    pub(super) fn report(&self, broken: Broken) {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(broken);
+        self.broke.notify_one();
+    }
+
+    /// Waits for a report.
+    pub(super) async fn reported(&self) -> Broken {
+        loop {
+            if let Some(broken) = self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+                return broken;
+            }
+            self.broke.notified().await;
+        }
+    }
+
+    /// Waits until its process ended; never for a server behind HTTP.
+    pub(super) async fn process_ended(&self) {
+        match &self.process {
+            Some(process) => drop(process.exited().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Why it ended, in words.
+    pub(super) async fn post_mortem(&self) -> String {
+        match &self.process {
+            Some(process) => post_mortem(process, self.stderr.as_ref(), "it closed its output").await,
+            None => "the connection was closed".to_owned(),
+        }
+    }
+
+    /// Ends the process, politely first. The service should be closed already.
+    pub(super) async fn stop(&self) {
+        if let Some(process) = &self.process {
+            process.stop().await;
+        }
+    }
+
+    /// The list of its tools, all pages.
+    pub(super) async fn fetch_tools(&self, limit: Duration) -> Result<Vec<Tool>, String> {
+        if self.info.capabilities.tools.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+            let handle = self
+                .peer
+                .send_cancellable_request(request, PeerRequestOptions::with_timeout(limit))
+                .await
+                .map_err(|error| service_reason(&error))?;
+            let page = match handle.await_response().await {
+                Ok(ServerResult::ListToolsResult(page)) => page,
+                Ok(_) => return Err("its list of tools isn't one".to_owned()),
+                Err(error) => return Err(format!("it didn't list its tools: {}", service_reason(&error))),
+            };
+            tools.extend(page.tools);
+            match page.next_cursor {
+                Some(next) if !next.is_empty() => cursor = Some(next),
+                _ => return Ok(tools),
+            }
+        }
+        Err(format!("its list of tools has more than {MOST_PAGES} pages"))
+    }
+
+    /// Counts a call while the guard lives.
+    pub(super) fn call_started(self: &Arc<Self>) -> InFlight {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(self))
+    }
+}
+
+/// A call that is running.
+pub(super) struct InFlight(Arc<Connection>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Opens a connection. The error is what the messages say about the server.
+pub(super) async fn open(
+    name: &str,
+    config: &ServerConfig,
+    era: Era,
+) -> Result<(Connection, Service), String> {
+    let redactor = Redactor::new(&config.secrets);
+    let opened = match &config.transport {
+        TransportConfig::Stdio { command, args, env, cwd } => {
+            let program = Program { command, args, env, cwd: cwd.as_deref() };
+            open_stdio(name, program, config.startup_timeout, era, redactor.clone()).await
+        }
+        TransportConfig::Http { url, headers } => {
+            let transport = http::transport(url, headers)?;
+            let link = Link { process: None, stderr: None };
+            greet(transport, link, config.startup_timeout, era, redactor.clone())
+                .await
+                .map_err(|(reason, _)| format!("{} {reason}", http::shown(url)))
+        }
+    };
+    opened.map_err(|reason| redactor.clean(&reason))
+}
+
+struct Link {
+    process: Option<Process>,
+    stderr: Option<LastLines>,
+}
+
+async fn open_stdio(
+    name: &str,
+    program: Program<'_>,
+    limit: Duration,
+    era: Era,
+    redactor: Redactor,
+) -> Result<(Connection, Service), String> {
+    let (process, pipes) = Process::start(program).await?;
+    let stderr = LastLines::follow(name.to_owned(), redactor.clone(), pipes.stderr);
+    let transport = AsyncRwTransport::<RoleClient, _, _>::new(pipes.stdout, pipes.stdin);
+    let link = Link { process: Some(process), stderr: Some(stderr) };
+    match greet(transport, link, limit, era, redactor).await {
+        Ok(opened) => Ok(opened),
+        Err((reason, Link { process: Some(process), stderr })) => {
+            Err(post_mortem(&process, stderr.as_ref(), &reason).await)
+        }
+        Err((reason, _)) => Err(reason),
+    }
+}
+
+async fn greet<T>(
+    transport: T,
+    link: Link,
+    limit: Duration,
+    era: Era,
+    redactor: Redactor,
+) -> Result<(Connection, Service), (String, Link)>
+where
+    T: Transport<RoleClient> + 'static,
+    T::Error: Send + Sync,
+{
+    let tools_changed = Arc::new(Notify::new());
+    let tap =
+        Tap { inner: transport, tools_changed: Arc::clone(&tools_changed), calls: Arc::<Calls>::default() };
+    let lifecycle = match era {
+        Era::Any => ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
+        Era::Initialize => ClientLifecycleMode::Initialize,
+    };
+    let greeting = tokio::time::timeout(limit, Handler.serve_with_lifecycle(tap, lifecycle)).await;
+    let service = match greeting {
+        Ok(Ok(service)) => service,
+        Ok(Err(error)) => return Err((greeting_reason(&error), link)),
+        Err(_) => return Err((format!("it wasn't ready within {} s", limit.as_secs_f64()), link)),
+    };
+    let Some(info) = service.peer_info() else {
+        return Err(("it didn't introduce itself".to_owned(), link));
+    };
+    let connection = Connection {
+        peer: service.peer().clone(),
+        info,
+        tools_changed,
+        ended: CancellationToken::new(),
+        in_flight: AtomicUsize::new(0),
+        redactor,
+        process: link.process,
+        stderr: link.stderr,
+        broken: Mutex::new(None),
+        broke: Notify::new(),
+    };
+    Ok((connection, service))
+}
+
+async fn post_mortem(process: &Process, stderr: Option<&LastLines>, otherwise: &str) -> String {
+    let ended = tokio::time::timeout(STATUS_WAIT, process.exited()).await;
+    let what = match ended {
+        Ok(Some(status)) => describe(status),
+        _ => otherwise.to_owned(),
+    };
+    let lines = match stderr {
+        Some(stderr) => stderr.of_ended().await,
+        None => Vec::new(),
+    };
+    if lines.is_empty() { what } else { format!("{what} (its last words: {})", lines.join(" | ")) }
+}
+
+fn greeting_reason(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => format!("it refused the handshake: {}", error.message),
+        ClientInitializeError::ConnectionClosed(_) => {
+            "it ended the connection during the handshake".to_owned()
+        }
+        ClientInitializeError::TransportError { error, .. } => transport_reason(error.error.as_ref()),
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => format!(
+            "it speaks only other versions of the protocol: {}",
+            server_supported.iter().map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ")
+        ),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => greeting_reason(fallback),
+        other => format!("the handshake failed: {other}"),
+    }
+}
+
+/// What is wrong, from an error of the transport.
+pub(super) fn transport_reason(error: &(dyn Error + Send + Sync + 'static)) -> String {
+    match error.downcast_ref::<HttpError>() {
+        Some(StreamableHttpError::Client(error)) if error.is_connect() => {
+            format!("can't be reached: {}", root_cause(error))
+        }
+        Some(StreamableHttpError::Client(error)) => match error.status() {
+            Some(status) => format!("answered with HTTP {status}"),
+            None => format!("broke off: {}", root_cause(error)),
+        },
+        Some(StreamableHttpError::HttpStatus(error)) => format!("answered with HTTP {}", error.status),
+        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
+            "refuses us (401 or 403): give the right \"headers\" in its entry".to_owned()
+        }
+        Some(other) => format!("failed: {other}"),
+        None => root_cause(error),
+    }
+}
+
+/// The innermost error, which says what happened; the outer ones repeat the URL.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// What is wrong, from an error of a request.
+pub(super) fn service_reason(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => error.message.to_string(),
+        ServiceError::TransportSend(error) => transport_reason(error.error.as_ref()),
+        ServiceError::TransportClosed => "the connection was closed".to_owned(),
+        ServiceError::Timeout { timeout } => format!("it took longer than {} s", timeout.as_secs_f64()),
+        other => other.to_string(),
+    }
+}
+
+/// Our side of the connection. Roots are an empty list, elicitation is declined and sampling isn't there: rmcp's own
+/// answers, which are ours too.
+pub(super) struct Handler;
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new("pml", env!("CARGO_PKG_VERSION")),
+        )
+        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+}

@@ -1,0 +1,120 @@
+//! Why a real server didn't answer.
+
+use std::time::Duration;
+
+/// Why a list or a call failed. Every message names the server and says what to do next, where there is something.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DownstreamError {
+    /// There is no such server here.
+    #[error("there is no server {server:?}; there are: {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    UnknownServer {
+        /// The name asked for.
+        server: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// It is there, but `disabled`.
+    #[error("the server {server:?} is disabled in the configuration")]
+    Disabled {
+        /// Its name.
+        server: String,
+    },
+    /// It isn't running now; the call was not sent.
+    #[error("the server {server:?} is down: {reason}; {}; nothing was sent to it", next(*next_try))]
+    Down {
+        /// Its name.
+        server: String,
+        /// What happened.
+        reason: String,
+        /// When it is started again; `None` if that is being done right now.
+        next_try: Option<Duration>,
+    },
+    /// It died, or the connection broke, while the call was running.
+    #[error(
+        "the server {server:?} was lost during the call of {tool:?}: {reason}; the call may have taken effect and was \
+         not repeated"
+    )]
+    Lost {
+        /// Its name.
+        server: String,
+        /// The tool called.
+        tool: String,
+        /// What happened.
+        reason: String,
+    },
+    /// It took too long; it was told to stop.
+    #[error("the call of {tool:?} at the server {server:?} took longer than {} s and was cancelled", limit.as_secs_f64())]
+    Timeout {
+        /// Its name.
+        server: String,
+        /// The tool called.
+        tool: String,
+        /// What it was given.
+        limit: Duration,
+    },
+    /// The caller stopped it; the server was told.
+    #[error("the call of {tool:?} at the server {server:?} was cancelled")]
+    Cancelled {
+        /// Its name.
+        server: String,
+        /// The tool called.
+        tool: String,
+    },
+    /// It answered with a protocol error.
+    #[error("the server {server:?} refused the call of {tool:?}: {message} (code {code})")]
+    Refused {
+        /// Its name.
+        server: String,
+        /// The tool called.
+        tool: String,
+        /// The JSON-RPC code.
+        code: i32,
+        /// What it says.
+        message: String,
+        /// What it adds.
+        data: Option<Box<serde_json::Value>>,
+    },
+    /// Its answer isn't a tool's result.
+    #[error(
+        "the server {server:?} answered the call of {tool:?} with something that isn't a tool's result: {what}"
+    )]
+    BadAnswer {
+        /// Its name.
+        server: String,
+        /// The tool called.
+        tool: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The proxy is being shut down.
+    #[error("the server {server:?} isn't available: the proxy is shutting down")]
+    Closed {
+        /// Its name.
+        server: String,
+    },
+}
+
+impl DownstreamError {
+    /// A short word for it, for metrics and records.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::UnknownServer { .. } => "unknown_server",
+            Self::Disabled { .. } => "disabled",
+            Self::Down { .. } => "down",
+            Self::Lost { .. } => "lost",
+            Self::Timeout { .. } => "timeout",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Refused { .. } => "refused",
+            Self::BadAnswer { .. } => "bad_answer",
+            Self::Closed { .. } => "closed",
+        }
+    }
+}
+
+fn next(next_try: Option<Duration>) -> String {
+    match next_try {
+        Some(wait) => format!("the next try is in {:.1} s", wait.as_secs_f64()),
+        None => "it is being started again now".to_owned(),
+    }
+}

@@ -1,0 +1,322 @@
+//! One server's process, with everything that it starts: in a process group of its own, and never left behind.
+//!
+//! A thread lives as long as the process: it starts it, because the kernel signals the process when the *thread* that
+//! started it ends (PR_SET_PDEATHSIG), and it waits for it, so that the rest of the group is killed while its number
+//! can't belong to anybody else.
+//!
+//! Between us and the server is a shell that does nothing but wait. When the proxy is killed with -9, the kernel tells
+//! the shell, and the shell kills the whole group: the server, and whatever it started (`npx` starts `sh`, which starts
+//! `node`). A signal from the kernel reaches one process only, so without the shell the last of them could stay.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io,
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::{
+    process::{ChildStderr, ChildStdin, ChildStdout},
+    sync::{oneshot, watch},
+};
+
+/// What a server gets from our environment: ours holds secrets that are none of its business.
+const PASSED_VARIABLES: [&str; 22] = [
+    "HOME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+];
+
+const SHELL: &str = "/bin/sh";
+
+/// USR1 is what the kernel sends when the proxy is gone. TERM is for the server; the shell stays to report its status.
+/// Descriptor 3 carries the input, because a shell gives its background jobs an empty one. What the shell itself has to
+/// say about how the server ended goes nowhere.
+const GUARD: &str = r#"
+trap 'kill -KILL 0' USR1
+trap : TERM INT HUP
+exec 3<&0
+"$@" <&3 3<&- &
+server=$!
+exec 3<&- </dev/null >/dev/null 2>&1
+while :; do
+  wait $server
+  status=$?
+  kill -0 $server || exit $status
+done
+"#;
+
+/// How long a server may take to end after its input is closed, and again after SIGTERM.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long what a server started may take to end after the server itself.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// What to start.
+pub(super) struct Program<'a> {
+    pub(super) command: &'a str,
+    pub(super) args: &'a [String],
+    pub(super) env: &'a BTreeMap<String, String>,
+    pub(super) cwd: Option<&'a Path>,
+}
+
+/// The process and its group. Dropping it kills them.
+pub(super) struct Process {
+    group: Arc<Group>,
+    exit: watch::Receiver<Option<ExitStatus>>,
+    all_gone: watch::Receiver<bool>,
+}
+
+/// The ends of its standard streams.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+struct Group {
+    leader: Pid,
+    /// While it hasn't been reaped its number is its own.
+    reaped: Mutex<bool>,
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*reaped {
+            // It may be gone this instant.
+            let _ = kill_process_group(self.leader, signal);
+        }
+    }
+}
+
+impl Process {
+    /// Starts it. The error says what is wrong with the command.
+    pub(super) async fn start(program: Program<'_>) -> Result<(Process, Pipes), String> {
+        let mut command = command(&program)?;
+        let (started, result) = oneshot::channel();
+        let (exited, exit) = watch::channel(None);
+        let (gone, all_gone) = watch::channel(false);
+        std::thread::Builder::new()
+            .name("pml-server".to_owned())
+            .spawn(move || {
+                let (child, group) = match spawn(&mut command) {
+                    Ok(parts) => parts,
+                    Err(error) => return drop(started.send(Err(error))),
+                };
+                // Its copies of the child's ends of the pipes would keep them open.
+                drop(command);
+                keep(child, group, started, &exited, &gone);
+            })
+            .map_err(|error| format!("no thread could be started for it: {error}"))?;
+        let (group, mut child_streams) = result
+            .await
+            .map_err(|_| "the thread that starts it is gone".to_owned())?
+            .map_err(|error| format!("{:?} can't be started: {error}", program.command))?;
+        let process = Process { group, exit, all_gone };
+        let pipes = child_streams.pipes().map_err(|error| format!("its pipes can't be used: {error}"))?;
+        Ok((process, pipes))
+    }
+
+    /// The number of the group and of its first process.
+    pub(super) fn id(&self) -> u32 {
+        self.group.leader.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Waits until it ended.
+    pub(super) async fn exited(&self) -> Option<ExitStatus> {
+        let mut exit = self.exit.clone();
+        exit.wait_for(Option::is_some).await.ok().and_then(|status| *status)
+    }
+
+    /// Ends it with all that it started, politely first. Its standard input should be closed already.
+    pub(super) async fn stop(&self) {
+        for signal in [Signal::TERM, Signal::KILL] {
+            if tokio::time::timeout(PATIENCE, self.gone()).await.is_ok() {
+                return;
+            }
+            self.group.signal(signal);
+        }
+        self.gone().await;
+    }
+
+    async fn gone(&self) {
+        let mut gone = self.all_gone.clone();
+        let _ = gone.wait_for(|gone| *gone).await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.group.signal(Signal::KILL);
+    }
+}
+
+/// How a process ended, in words.
+pub(super) fn describe(status: ExitStatus) -> String {
+    // The shell reports a signal as 128 and its number.
+    let signal = status
+        .signal()
+        .or_else(|| status.code().filter(|code| (129..=192).contains(code)).map(|code| code - 128));
+    match (signal, status.code()) {
+        (Some(9), _) => "it was killed (SIGKILL)".to_owned(),
+        (Some(11), _) => "it crashed (SIGSEGV)".to_owned(),
+        (Some(6), _) => "it aborted (SIGABRT)".to_owned(),
+        (Some(15), _) => "it was ended (SIGTERM)".to_owned(),
+        (Some(signal), _) => format!("it was ended by signal {signal}"),
+        (None, Some(code)) => format!("it exited with status {code}"),
+        (None, None) => "it ended".to_owned(),
+    }
+}
+
+fn command(program: &Program<'_>) -> Result<Command, String> {
+    let env: BTreeMap<OsString, OsString> = PASSED_VARIABLES
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
+        .chain(program.env.iter().map(|(name, value)| (name.into(), value.into())))
+        .collect();
+    let cwd = match program.cwd {
+        Some(cwd) if !cwd.is_dir() => return Err(format!("its cwd {} isn't a directory", cwd.display())),
+        Some(cwd) => cwd.to_owned(),
+        None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+    };
+    let path = which::which_in(program.command, env.get(&OsString::from("PATH")), &cwd).map_err(|_| {
+        format!(
+            "the command {:?} isn't there or can't be executed: install it, or give its full path",
+            program.command
+        )
+    })?;
+    let guarded = Path::new(SHELL).exists();
+    let mut command = Command::new(if guarded { Path::new(SHELL) } else { &path });
+    if guarded {
+        command.arg("-c").arg(GUARD).arg("pml-guard").arg(&path);
+    }
+    command
+        .args(program.args)
+        .env_clear()
+        .envs(env)
+        .current_dir(cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    end_with_us(&mut command, if guarded { Signal::USR1 } else { Signal::KILL });
+    Ok(command)
+}
+
+#[cfg(target_os = "linux")]
+fn end_with_us(command: &mut Command, signal: Signal) {
+    let proxy = rustix::process::getpid();
+    // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(signal))?;
+            // The proxy may have died before that took effect.
+            if rustix::process::getppid() == Some(proxy) {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_us(_: &mut Command, _: Signal) {
+    // There is no such signal; the server sees the end of its input.
+}
+
+struct Streams(Child);
+
+impl Streams {
+    fn pipes(&mut self) -> io::Result<Pipes> {
+        let missing = || io::Error::other("not there");
+        Ok(Pipes {
+            stdin: ChildStdin::from_std(self.0.stdin.take().ok_or_else(missing)?)?,
+            stdout: ChildStdout::from_std(self.0.stdout.take().ok_or_else(missing)?)?,
+            stderr: ChildStderr::from_std(self.0.stderr.take().ok_or_else(missing)?)?,
+        })
+    }
+}
+
+fn spawn(command: &mut Command) -> io::Result<(Child, Arc<Group>)> {
+    let child = command.spawn()?;
+    let leader = Pid::from_child(&child);
+    Ok((child, Arc::new(Group { leader, reaped: Mutex::new(false) })))
+}
+
+type Started = oneshot::Sender<io::Result<(Arc<Group>, Streams)>>;
+
+fn keep(
+    child: Child,
+    group: Arc<Group>,
+    started: Started,
+    exited: &watch::Sender<Option<ExitStatus>>,
+    gone: &watch::Sender<bool>,
+) {
+    let leader = group.leader;
+    // `Child` neither waits nor kills when it is dropped, so it can go where its pipes are needed.
+    if started.send(Ok((Arc::clone(&group), Streams(child)))).is_err() {
+        group.signal(Signal::KILL);
+    }
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let status = loop {
+        match waitid(WaitId::Pid(leader), ended) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => break other.ok().flatten(),
+        }
+    };
+    let raw =
+        status.and_then(|status| status.exit_status().map(|code| code << 8).or(status.terminating_signal()));
+    exited.send_replace(Some(ExitStatus::from_raw(raw.unwrap_or_default())));
+    // Not reaped yet, so the group's number is still ours: what it started goes with it, politely first.
+    if others_live(leader) {
+        group.signal(Signal::TERM);
+        let until = Instant::now() + GRACE;
+        while others_live(leader) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    group.signal(Signal::KILL);
+    let mut reaped = group.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
+    *reaped = true;
+    drop(reaped);
+    gone.send_replace(true);
+}
+
+/// Whether anything of the group still runs besides its first process, which has ended.
+fn others_live(leader: Pid) -> bool {
+    let leader = leader.as_raw_nonzero().to_string();
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    processes.flatten().any(|process| {
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        // After the name in brackets: the state, the parent, the group.
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        fields.next().is_some_and(|state| state != "Z") && fields.nth(1) == Some(&leader)
+    })
+}

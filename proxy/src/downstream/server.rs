@@ -1,0 +1,377 @@
+//! One server's life: started when it is needed, watched, started again when it died, ended when the proxy ends.
+
+use std::{
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rmcp::model::{ClientRequest, PingRequest, SubscriptionFilter, Tool};
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    backoff::{Backoff, RestartPolicy},
+    call::breakage,
+    config::ServerConfig,
+    connection::{Broken, Connection, Era, Service, open},
+    error::DownstreamError,
+};
+
+/// How long the service may take to close the server's input.
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
+/// How often a server behind HTTP is asked whether it still knows us: while calls wait for it, and otherwise.
+const PROBE_BUSY: Duration = Duration::from_secs(2);
+const PROBE_IDLE: Duration = Duration::from_secs(30);
+/// A session that is lost sooner isn't renewed at once.
+const SHORTEST_SESSION: Duration = Duration::from_secs(1);
+/// The wait before a subscription that ended is made again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(2);
+
+/// Where a server is in its life.
+#[derive(Clone)]
+pub(super) enum Phase {
+    /// Nobody needed it yet.
+    Idle,
+    /// Being started; whoever needs it waits.
+    Starting,
+    /// Ready.
+    Up(Arc<Connection>),
+    /// It died or didn't start.
+    Down(Arc<Outage>),
+    /// The proxy is shutting down.
+    Closed,
+}
+
+/// Why it is down.
+pub(super) struct Outage {
+    pub(super) reason: String,
+    /// `None` while it is being started again.
+    pub(super) next_try: Option<Instant>,
+}
+
+impl Outage {
+    pub(super) fn error(&self, server: &str) -> DownstreamError {
+        DownstreamError::Down {
+            server: server.to_owned(),
+            reason: self.reason.clone(),
+            next_try: self.next_try.map(|at| at.saturating_duration_since(Instant::now())),
+        }
+    }
+}
+
+/// A server and what is known about it.
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) config: ServerConfig,
+    pub(super) phase: watch::Sender<Phase>,
+    pub(super) starts: AtomicU64,
+    policy: RestartPolicy,
+    tools: RwLock<Option<Arc<Vec<Tool>>>>,
+    changes: broadcast::Sender<String>,
+    supervised: AtomicBool,
+    closing: CancellationToken,
+}
+
+impl Server {
+    pub(super) fn new(
+        name: String,
+        config: ServerConfig,
+        policy: RestartPolicy,
+        changes: broadcast::Sender<String>,
+        closing: CancellationToken,
+    ) -> Arc<Server> {
+        Arc::new(Server {
+            name,
+            config,
+            phase: watch::Sender::new(Phase::Idle),
+            starts: AtomicU64::new(0),
+            policy,
+            tools: RwLock::new(None),
+            changes,
+            supervised: AtomicBool::new(false),
+            closing,
+        })
+    }
+
+    /// The tools as last listed.
+    pub(super) fn known_tools(&self) -> Option<Arc<Vec<Tool>>> {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the proxy is shutting down.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
+    }
+
+    /// Starts the supervisor, once.
+    pub(super) fn wake(self: &Arc<Self>) {
+        if !self.supervised.swap(true, Ordering::AcqRel) {
+            self.phase.send_replace(Phase::Starting);
+            tokio::spawn(Arc::clone(self).supervise());
+        }
+    }
+
+    /// The connection: waits for a start that is under way, fails at once when the server is down.
+    pub(super) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, DownstreamError> {
+        self.wake();
+        let mut phase = self.phase.subscribe();
+        let settled = phase.wait_for(|phase| !matches!(phase, Phase::Idle | Phase::Starting)).await;
+        match settled.as_deref() {
+            Ok(Phase::Up(connection)) => Ok(Arc::clone(connection)),
+            Ok(Phase::Down(outage)) => Err(outage.error(&self.name)),
+            _ => Err(DownstreamError::Closed { server: self.name.clone() }),
+        }
+    }
+
+    /// Why `connection` is no longer the server's.
+    pub(super) async fn outage_after(&self, connection: &Arc<Connection>) -> Option<Arc<Outage>> {
+        let mut phase = self.phase.subscribe();
+        let left =
+            phase.wait_for(|phase| !matches!(phase, Phase::Up(current) if Arc::ptr_eq(current, connection)));
+        match tokio::time::timeout(Duration::from_secs(1), left).await {
+            Ok(Ok(phase)) => match &*phase {
+                Phase::Down(outage) => Some(Arc::clone(outage)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Waits until the supervisor has ended.
+    pub(super) async fn closed(&self) {
+        if self.supervised.load(Ordering::Acquire) {
+            let mut phase = self.phase.subscribe();
+            let _ = phase.wait_for(|phase| matches!(phase, Phase::Closed)).await;
+        } else {
+            self.phase.send_replace(Phase::Closed);
+        }
+    }
+
+    async fn supervise(self: Arc<Self>) {
+        let mut backoff = Backoff::new(self.policy.clone());
+        let mut era = Era::Any;
+        loop {
+            self.starts.fetch_add(1, Ordering::Relaxed);
+            let opened = tokio::select! {
+                opened = self.start(era) => opened,
+                () = self.closing.cancelled() => break,
+            };
+            let end = match opened {
+                Ok((connection, service)) => {
+                    era = if connection.info.protocol_version.has_initialize() {
+                        Era::Initialize
+                    } else {
+                        Era::Any
+                    };
+                    let up_since = Instant::now();
+                    let end = self.watch_over(&connection, service).await;
+                    backoff.was_up(up_since);
+                    match end {
+                        End::SessionLost if up_since.elapsed() < SHORTEST_SESSION => {
+                            End::Died("it forgets the session again and again".to_owned())
+                        }
+                        end => end,
+                    }
+                }
+                Err(reason) => {
+                    // The next try greets it the other way: some servers die of what they don't know.
+                    era = if era == Era::Any { Era::Initialize } else { Era::Any };
+                    End::Died(reason)
+                }
+            };
+            match end {
+                End::Closing => break,
+                End::SessionLost => {
+                    tracing::info!(
+                        server = self.name,
+                        "the server has forgotten the session; making a new one"
+                    );
+                    continue;
+                }
+                End::Died(reason) => {
+                    let wait = backoff.next();
+                    tracing::warn!(server = self.name, %reason, next_try_ms = wait.as_millis(), "the server is down");
+                    let next_try = Some(Instant::now() + wait);
+                    self.phase
+                        .send_replace(Phase::Down(Arc::new(Outage { reason: reason.clone(), next_try })));
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = self.closing.cancelled() => break,
+                    }
+                    self.phase.send_replace(Phase::Down(Arc::new(Outage { reason, next_try: None })));
+                }
+            }
+        }
+        self.phase.send_replace(Phase::Closed);
+    }
+
+    async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), String> {
+        let started = Instant::now();
+        let (connection, service) = open(&self.name, &self.config, era).await?;
+        let left = self.config.startup_timeout.saturating_sub(started.elapsed());
+        let tools = match connection.fetch_tools(left).await {
+            Ok(tools) => tools,
+            Err(reason) => {
+                let reason = connection.redactor.clean(&reason);
+                drop(service);
+                return Err(reason);
+            }
+        };
+        tracing::info!(
+            server = self.name,
+            protocol = connection.info.protocol_version.as_str(),
+            tools = tools.len(),
+            pid = connection.pid(),
+            ms = started.elapsed().as_millis(),
+            "the server is up"
+        );
+        let connection = Arc::new(connection);
+        self.store(tools);
+        self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
+        // At each start, changed or not: whoever keeps the tools elsewhere may have missed the last time.
+        let _ = self.changes.send(self.name.clone());
+        Ok((connection, service))
+    }
+
+    /// Keeps the list; says whether it is another one.
+    fn store(&self, tools: Vec<Tool>) -> bool {
+        let mut known = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = known.as_ref().is_none_or(|known| **known != tools);
+        if changed {
+            *known = Some(Arc::new(tools));
+        }
+        changed
+    }
+
+    /// Until the connection ends. Whoever waits for an answer on it is told at once.
+    async fn watch_over(self: &Arc<Self>, connection: &Arc<Connection>, service: Service) -> End {
+        tokio::spawn(Arc::clone(self).follow_tools(Arc::clone(connection)));
+        tokio::spawn(Arc::clone(self).listen(Arc::clone(connection)));
+        let close_service = service.cancellation_token();
+        let serving = service.waiting();
+        tokio::pin!(serving);
+        let mut served = false;
+        let end = tokio::select! {
+            _ = &mut serving => {
+                served = true;
+                End::Died(connection.post_mortem().await)
+            }
+            () = connection.process_ended() => End::Died(connection.post_mortem().await),
+            broken = connection.reported() => match broken {
+                Broken::Unreachable(reason) => End::Died(reason),
+                Broken::SessionLost => End::SessionLost,
+            },
+            broken = self.probe(connection) => match broken {
+                Broken::Unreachable(reason) => End::Died(reason),
+                Broken::SessionLost => End::SessionLost,
+            },
+            () = self.closing.cancelled() => End::Closing,
+        };
+        let end = match end {
+            End::Died(reason) => End::Died(connection.redactor.clean(&reason)),
+            end => end,
+        };
+        // Before anything that takes time.
+        match &end {
+            End::Died(reason) => {
+                let outage = Outage { reason: reason.clone(), next_try: None };
+                self.phase.send_replace(Phase::Down(Arc::new(outage)));
+            }
+            End::SessionLost => drop(self.phase.send_replace(Phase::Starting)),
+            // Closed is what it is when its process is gone.
+            End::Closing => {}
+        }
+        connection.ended.cancel();
+        close_service.cancel();
+        if !served {
+            let _ = tokio::time::timeout(CLOSE_LIMIT, serving).await;
+        }
+        connection.stop().await;
+        end
+    }
+
+    /// Lists the tools anew whenever the server says that they changed.
+    async fn follow_tools(self: Arc<Self>, connection: Arc<Connection>) {
+        loop {
+            tokio::select! {
+                () = connection.tools_changed.notified() => {}
+                () = connection.ended.cancelled() => return,
+            }
+            match connection.fetch_tools(self.config.startup_timeout).await {
+                Ok(tools) => {
+                    if self.store(tools) {
+                        let _ = self.changes.send(self.name.clone());
+                    }
+                }
+                Err(reason) => {
+                    let reason = connection.redactor.clean(&reason);
+                    tracing::warn!(server = self.name, %reason, "the changed list of tools could not be read");
+                }
+            }
+        }
+    }
+
+    /// Since 2026-07-28 a server says that its tools changed only to those who listen.
+    async fn listen(self: Arc<Self>, connection: Arc<Connection>) {
+        let announces =
+            connection.info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true));
+        if connection.info.protocol_version.has_initialize() || !announces {
+            return;
+        }
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        loop {
+            let listening = async {
+                let mut subscription = connection.peer.listen(filter.clone()).await?;
+                // What changed before it was not announced.
+                connection.tools_changed.notify_one();
+                while subscription.next().await?.is_some() {}
+                Ok(())
+            };
+            let ended = tokio::select! {
+                ended = listening => ended,
+                () = connection.ended.cancelled() => return,
+            };
+            if let Err(error) = ended {
+                if let Some(broken) = breakage(&error) {
+                    return connection.report(broken);
+                }
+                tracing::debug!(server = self.name, %error, "the subscription to its tools ended");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LISTEN_AGAIN) => {}
+                () = connection.ended.cancelled() => return,
+            }
+        }
+    }
+
+    /// Asks a server behind HTTP whether it is still there; one that is only slow to answer is.
+    async fn probe(&self, connection: &Arc<Connection>) -> Broken {
+        if !connection.has_http_session() {
+            return std::future::pending().await;
+        }
+        let mut idle = Duration::ZERO;
+        loop {
+            tokio::time::sleep(PROBE_BUSY).await;
+            idle += PROBE_BUSY;
+            if connection.in_flight.load(Ordering::Relaxed) == 0 && idle < PROBE_IDLE {
+                continue;
+            }
+            idle = Duration::ZERO;
+            let ping = connection.peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
+            if let Ok(Err(error)) = tokio::time::timeout(PROBE_IDLE, ping).await
+                && let Some(broken) = breakage(&error)
+            {
+                return broken;
+            }
+        }
+    }
+}
+
+enum End {
+    Died(String),
+    SessionLost,
+    Closing,
+}

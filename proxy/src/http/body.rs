@@ -1,0 +1,47 @@
+//! A response body that holds a permit until it has been sent, and ends when its token is revoked.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use axum::body::{Body, Bytes};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::limits::Permit;
+
+pub(super) struct HeldBody {
+    inner: Body,
+    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    _permit: Permit,
+}
+
+impl HeldBody {
+    pub(super) fn new(inner: Body, permit: Permit, revoked: CancellationToken) -> Body {
+        Body::new(HeldBody { inner, revoked: Box::pin(revoked.cancelled_owned()), _permit: permit })
+    }
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.revoked.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.inner).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

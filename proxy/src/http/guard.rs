@@ -1,0 +1,211 @@
+//! What every MCP request over HTTP passes first: who it is, how much it may, whose session it names.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::{ConnectInfo, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    body::HeldBody,
+    limits::{HttpLimits, Key, SESSIONS, TooMuch},
+    session::{OwnedSessions, REQUESTER},
+};
+use crate::{
+    app::App,
+    scope::{Caller, Identity, new_request_id},
+    tokens::Accepted,
+};
+
+const REQUEST_ID: &str = "x-request-id";
+const SESSION_ID: &str = "mcp-session-id";
+const METHOD: &str = "mcp-method";
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The first version without sessions; versions are dates and sort as text.
+const WITHOUT_SESSIONS: &str = "2026-07-28";
+
+pub(super) struct Gate {
+    pub app: Arc<App>,
+    pub limits: HttpLimits,
+    pub sessions: Arc<OwnedSessions>,
+    pub require_token: bool,
+}
+
+/// Why a request isn't let in.
+struct Refused {
+    status: StatusCode,
+    /// For the metrics.
+    reason: &'static str,
+    message: String,
+    retry_after: Option<Duration>,
+}
+
+impl Refused {
+    fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Refused {
+        Refused { status, reason, message: message.into(), retry_after: None }
+    }
+
+    fn unauthorized(message: &str) -> Refused {
+        Refused::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+}
+
+pub(super) async fn guard(
+    State(gate): State<Arc<Gate>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let request_id = request_id(request.headers());
+    let mut response = match gate.let_in(peer, request, next, &request_id).await {
+        Ok(response) => response,
+        Err(refused) => {
+            gate.app.metrics.refused(refused.reason);
+            tracing::info!(request_id, %peer, status = refused.status.as_u16(), reason = refused.reason, "refused");
+            refused.into_response()
+        }
+    };
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+impl Gate {
+    async fn let_in(
+        &self,
+        peer: SocketAddr,
+        mut request: Request,
+        next: Next,
+        request_id: &str,
+    ) -> Result<Response, Refused> {
+        let accepted = self.authenticate(peer, request.headers()).await?;
+        let identity = accepted.principal.identity.clone();
+        let key = match &identity {
+            Identity::Configured => Key::Address(peer.ip()),
+            token @ Identity::Token(_) => Key::Identity(token.clone()),
+        };
+        self.limits.check_rate(&key)?;
+        self.check_session(&request, &identity)?;
+        let streams = is_stream(&request);
+        let permit = if streams { self.limits.begin_stream(key)? } else { self.limits.begin_request(key)? };
+        request
+            .extensions_mut()
+            .insert(Caller { principal: accepted.principal, request_id: request_id.to_owned() });
+        let response = REQUESTER.scope(identity, next.run(request)).await;
+        // A call that runs may finish; a stream would go on telling.
+        let end = if streams { accepted.revoked } else { CancellationToken::new() };
+        Ok(response.map(|body| HeldBody::new(body, permit, end)))
+    }
+
+    async fn authenticate(&self, peer: SocketAddr, headers: &HeaderMap) -> Result<Accepted, Refused> {
+        let Some(header) = headers.get(AUTHORIZATION) else {
+            if self.require_token {
+                return Err(Refused::unauthorized(
+                    "A bearer token is needed. Make one with: pml token create",
+                ));
+            }
+            let principal = self.app.configured.clone();
+            return Ok(Accepted { principal, revoked: CancellationToken::new() });
+        };
+        let token = header.to_str().ok().and_then(|value| {
+            let (scheme, token) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let Some(token) = token else {
+            return Err(Refused::unauthorized("The Authorization header must be: Bearer <token>"));
+        };
+        match self.app.tokens.check(token).await {
+            Ok(Some(accepted)) => Ok(accepted),
+            Ok(None) => {
+                self.limits.wrong_token(peer.ip())?;
+                Err(Refused::unauthorized("The token isn't valid: it is wrong, revoked or expired."))
+            }
+            Err(error) => Err(Refused {
+                retry_after: Some(Duration::from_secs(2)),
+                ..Refused::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "database",
+                    format!("The token can't be checked: {error}"),
+                )
+            }),
+        }
+    }
+
+    /// Somebody else's session and none at all are the same answer.
+    fn check_session(&self, request: &Request, identity: &Identity) -> Result<(), Refused> {
+        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+        match header(SESSION_ID) {
+            Some(id) if self.sessions.is_of(id, identity) => Ok(()),
+            Some(_) => {
+                let message = "There is no such session; send an initialize request for a new one.";
+                Err(Refused::new(StatusCode::NOT_FOUND, "session", message))
+            }
+            None => {
+                let opens = request.method() == Method::POST
+                    && header(PROTOCOL_VERSION).is_none_or(|version| version < WITHOUT_SESSIONS);
+                if opens && self.sessions.count_of(identity) >= SESSIONS {
+                    let too_much = TooMuch { reason: "sessions", retry_after: Duration::from_secs(60) };
+                    return Err(too_much.into());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl From<TooMuch> for Refused {
+    fn from(too_much: TooMuch) -> Refused {
+        let (status, message) = match too_much.reason {
+            "rate" => (StatusCode::TOO_MANY_REQUESTS, "Too many requests in a second."),
+            "wrong_tokens" => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens from this address."),
+            "sessions" => (StatusCode::SERVICE_UNAVAILABLE, "Too many open sessions; close some."),
+            "streams" => (StatusCode::SERVICE_UNAVAILABLE, "Too many open streams; close some."),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "Too many requests are under way at the same time."),
+        };
+        Refused { retry_after: Some(too_much.retry_after), ..Refused::new(status, too_much.reason, message) }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        // The message is for people, in the form that MCP clients show.
+        let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": self.message}});
+        let mut response = Response::new(Body::from(body.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pml\""));
+        }
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        }
+        response
+    }
+}
+
+/// Streams stay open for as long as the client wants, so they are counted apart.
+fn is_stream(request: &Request) -> bool {
+    let listens = request.headers().get(METHOD).is_some_and(|method| method == "subscriptions/listen");
+    request.method() == Method::GET || listens
+}
+
+/// The client's own id if it is harmless, else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let harmless = |id: &&str| {
+        (1..=48).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(harmless);
+    given.map_or_else(new_request_id, str::to_owned)
+}

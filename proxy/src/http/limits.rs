@@ -1,0 +1,172 @@
+//! How much one principal may ask for: requests a second, requests at once, streams, sessions, wrong tokens.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    net::IpAddr,
+    num::NonZeroU32,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter, clock::Clock};
+use tokio::sync::Notify;
+
+use crate::{config::HttpConfig, scope::Identity};
+
+/// All principals together may have this many times what one may have.
+const TOGETHER: usize = 10;
+/// Event streams of one principal.
+const STREAMS: usize = 200;
+/// Sessions of one principal.
+pub(super) const SESSIONS: usize = 1_000;
+/// Wrong tokens from one address: a few at once, then slowly.
+const WRONG_TOKENS_A_MINUTE: NonZeroU32 = NonZeroU32::new(30).unwrap();
+
+/// What limits are counted by: the token, or the address if there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Identity(Identity),
+    Address(IpAddr),
+}
+
+/// Why a request isn't served, and when to come back.
+pub(super) struct TooMuch {
+    pub reason: &'static str,
+    pub retry_after: Duration,
+}
+
+pub(super) struct HttpLimits {
+    rate: Option<DefaultKeyedRateLimiter<Key>>,
+    wrong_tokens: DefaultKeyedRateLimiter<IpAddr>,
+    requests: Arc<Counted>,
+    streams: Arc<Counted>,
+}
+
+impl HttpLimits {
+    pub(super) fn new(config: &HttpConfig) -> HttpLimits {
+        let quota = |rate: NonZeroU32| Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
+        HttpLimits {
+            rate: config.rate.map(|rate| RateLimiter::keyed(quota(rate))),
+            wrong_tokens: RateLimiter::keyed(Quota::per_minute(WRONG_TOKENS_A_MINUTE)),
+            requests: Arc::new(Counted::new(config.concurrency)),
+            streams: Arc::new(Counted::new(STREAMS)),
+        }
+    }
+
+    pub(super) fn check_rate(&self, key: &Key) -> Result<(), TooMuch> {
+        let Some(rate) = &self.rate else { return Ok(()) };
+        check(rate, key, "rate")
+    }
+
+    /// Whether this address has sent too many wrong tokens lately.
+    pub(super) fn wrong_token(&self, address: IpAddr) -> Result<(), TooMuch> {
+        check(&self.wrong_tokens, &address, "wrong_tokens")
+    }
+
+    pub(super) fn begin_request(&self, key: Key) -> Result<Permit, TooMuch> {
+        self.requests.take(key, "concurrency")
+    }
+
+    pub(super) fn begin_stream(&self, key: Key) -> Result<Permit, TooMuch> {
+        self.streams.take(key, "streams")
+    }
+
+    /// Waits until no request is under way.
+    pub(super) async fn requests_ended(&self) {
+        loop {
+            let given_back = self.requests.given_back.notified();
+            if self.requests.lock().is_empty() {
+                return;
+            }
+            given_back.await;
+        }
+    }
+
+    /// Forgets those who have been away for long enough to have their whole quota again.
+    pub(super) fn tidy(&self) {
+        if let Some(rate) = &self.rate {
+            rate.retain_recent();
+        }
+        self.wrong_tokens.retain_recent();
+    }
+}
+
+const TWO: NonZeroU32 = NonZeroU32::new(2).unwrap();
+
+fn check<K: Hash + Eq + Clone>(
+    limiter: &DefaultKeyedRateLimiter<K>,
+    key: &K,
+    reason: &'static str,
+) -> Result<(), TooMuch> {
+    limiter
+        .check_key(key)
+        .map_err(|wait| TooMuch { reason, retry_after: wait.wait_time_from(limiter.clock().now()) })
+}
+
+struct Counted {
+    each: usize,
+    state: Mutex<HashMap<Key, usize>>,
+    given_back: Notify,
+}
+
+impl Counted {
+    fn new(each: usize) -> Counted {
+        Counted { each, state: Mutex::default(), given_back: Notify::new() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, usize>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(self: &Arc<Self>, key: Key, reason: &'static str) -> Result<Permit, TooMuch> {
+        let mut counts = self.lock();
+        let all: usize = counts.values().sum();
+        let own = counts.get(&key).copied().unwrap_or(0);
+        if own >= self.each || all >= self.each * TOGETHER {
+            return Err(TooMuch { reason, retry_after: Duration::from_secs(1) });
+        }
+        counts.insert(key.clone(), own + 1);
+        Ok(Permit { counted: self.clone(), key })
+    }
+}
+
+/// Room for one request or stream, given back when dropped.
+pub(super) struct Permit {
+    counted: Arc<Counted>,
+    key: Key,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut counts = self.counted.lock();
+        if let Some(own) = counts.get_mut(&self.key) {
+            *own -= 1;
+            if *own == 0 {
+                counts.remove(&self.key);
+            }
+        }
+        drop(counts);
+        self.counted.given_back.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Counted, Key};
+    use crate::scope::Identity;
+
+    #[test]
+    fn one_principal_leaves_room_for_others() {
+        let counted = Arc::new(Counted::new(2));
+        let one = Key::Identity(Identity::Token(uuid::Uuid::from_u128(1)));
+        let other = Key::Identity(Identity::Token(uuid::Uuid::from_u128(2)));
+        let held: Vec<_> = (0..2).map(|_| counted.take(one.clone(), "x").ok().unwrap()).collect();
+        assert!(counted.take(one.clone(), "x").is_err());
+        assert!(counted.take(other, "x").is_ok());
+        drop(held);
+        assert!(counted.take(one, "x").is_ok());
+    }
+}

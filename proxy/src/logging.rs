@@ -1,0 +1,42 @@
+//! Logs on standard error, for people or as JSON. Values of arguments are never logged; other crates only warn.
+
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::{cli::LogFormat, config::LogConfig};
+
+/// Crates that would log whole messages, and with them arguments, below this level.
+const QUIET: [&str; 5] =
+    ["rmcp=error", "hyper=warn", "tokio_postgres=warn", "reqwest=warn", "deadpool=error"];
+
+/// The filter for `level`: a bare level is for this program, directives may say more.
+pub(crate) fn filter(level: &str) -> Result<EnvFilter, String> {
+    let mut filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
+    for directive in QUIET {
+        let crate_name = directive.split('=').next().unwrap_or(directive);
+        if !level.contains(crate_name)
+            && let Ok(directive) = directive.parse()
+        {
+            filter = filter.add_directive(directive);
+        }
+    }
+    Ok(filter)
+}
+
+/// Starts logging; the first call wins.
+pub fn start(config: &LogConfig) {
+    let Ok(filter) = filter(&config.level) else { return };
+    let registry = tracing_subscriber::registry().with(filter);
+    let started = match config.format {
+        LogFormat::Human => {
+            let layer = fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+            registry.with(layer).try_init()
+        }
+        LogFormat::Json => {
+            let layer = fmt::layer().json().flatten_event(true).with_writer(std::io::stderr);
+            registry.with(layer).try_init()
+        }
+    };
+    if started.is_err() {
+        tracing::debug!("logging had been started already");
+    }
+}

@@ -1,0 +1,152 @@
+//! What `/metrics` shows, in the text format of Prometheus. Labels are never names that callers choose.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    /// `builtin`, `capability`, `code` or `tool`.
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServerLabel {
+    server: String,
+}
+
+/// What is read when somebody asks, not counted as it happens.
+#[derive(Debug, Default)]
+pub struct Readings {
+    pub calls_running: usize,
+    pub finishes_pending: usize,
+    pub sessions: usize,
+    pub database_connections: (usize, usize),
+    pub worker_processes: usize,
+    pub servers: Vec<(String, bool)>,
+}
+
+/// Counters and gauges; each metric is documented where it is registered.
+pub struct Metrics {
+    registry: Registry,
+    calls: Family<CallLabels, Counter>,
+    call_seconds: Family<KindLabel, Histogram>,
+    refused: Family<ReasonLabel, Counter>,
+    database_errors: Family<KindLabel, Counter>,
+    list_changes: Counter,
+    listening: Gauge,
+    calls_running: Gauge,
+    finishes_pending: Gauge,
+    sessions: Gauge,
+    connections_used: Gauge,
+    connections: Gauge,
+    worker_processes: Gauge,
+    servers_up: Family<ServerLabel, Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let seconds: fn() -> Histogram =
+            || Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0]);
+        let mut metrics = Metrics {
+            registry: Registry::with_prefix("pml"),
+            calls: Family::default(),
+            call_seconds: Family::new_with_constructor(seconds),
+            refused: Family::default(),
+            database_errors: Family::default(),
+            list_changes: Counter::default(),
+            listening: Gauge::default(),
+            calls_running: Gauge::default(),
+            finishes_pending: Gauge::default(),
+            sessions: Gauge::default(),
+            connections_used: Gauge::default(),
+            connections: Gauge::default(),
+            worker_processes: Gauge::default(),
+            servers_up: Family::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let r = &mut self.registry;
+        r.register("tool_calls", "Calls of tools, by kind and outcome", self.calls.clone());
+        r.register_with_unit("tool_call", "How long calls took", Unit::Seconds, self.call_seconds.clone());
+        r.register("http_refused", "HTTP requests that were refused, by reason", self.refused.clone());
+        r.register("database_errors", "Statements without an answer, by kind", self.database_errors.clone());
+        r.register("list_changes", "Changes of tool lists that were passed on", self.list_changes.clone());
+        r.register("listening", "Whether changes in the database are heard", self.listening.clone());
+        r.register("calls_running", "Calls under way", self.calls_running.clone());
+        r.register(
+            "finishes_pending",
+            "Outcomes that Postgres doesn't have yet",
+            self.finishes_pending.clone(),
+        );
+        r.register("sessions", "Open sessions", self.sessions.clone());
+        r.register("database_connections_used", "Connections in use", self.connections_used.clone());
+        r.register("database_connections", "Connections", self.connections.clone());
+        r.register("worker_processes", "Sandbox processes", self.worker_processes.clone());
+        r.register("server_up", "Whether a downstream server is connected", self.servers_up.clone());
+    }
+
+    pub fn called(&self, kind: &'static str, success: bool, took: Duration) {
+        let outcome = if success { "success" } else { "error" };
+        self.calls.get_or_create(&CallLabels { kind, outcome }).inc();
+        self.call_seconds.get_or_create(&KindLabel { kind }).observe(took.as_secs_f64());
+    }
+
+    pub fn refused(&self, reason: &'static str) {
+        self.refused.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
+    pub fn database_error(&self, kind: &'static str) {
+        self.database_errors.get_or_create(&KindLabel { kind }).inc();
+    }
+
+    pub fn list_changed(&self) {
+        self.list_changes.inc();
+    }
+
+    pub fn set_listening(&self, listening: bool) {
+        self.listening.set(listening.into());
+    }
+
+    pub fn is_listening(&self) -> bool {
+        self.listening.get() == 1
+    }
+
+    /// The text, with `readings` put in.
+    pub fn render(&self, readings: Readings) -> String {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.calls_running.set(count(readings.calls_running));
+        self.finishes_pending.set(count(readings.finishes_pending));
+        self.sessions.set(count(readings.sessions));
+        self.connections_used.set(count(readings.database_connections.0));
+        self.connections.set(count(readings.database_connections.1));
+        self.worker_processes.set(count(readings.worker_processes));
+        for (server, up) in readings.servers {
+            self.servers_up.get_or_create(&ServerLabel { server }).set(up.into());
+        }
+        let mut text = String::new();
+        // Writing into a string can't fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}

@@ -1,0 +1,218 @@
+//! Answers what running code calls: tools of the server that it names, and capabilities, which run in the same call.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use pml_worker::{Call, CallError, CallHandler, CallKind, Json};
+use rmcp::model::CallToolResult;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    outcome::{RunOutcome, Task, TaskKind, millis},
+    plan::{Nested, RunPlan},
+    progress::{Step, Steps},
+};
+use crate::{
+    app::App,
+    downstream::{CallContext, Progress},
+    scope::Caller,
+};
+
+/// What every level of one run shares.
+pub(super) struct Shared {
+    pub app: Arc<App>,
+    pub caller: Caller,
+    pub plan: Box<RunPlan>,
+    pub steps: Steps,
+    pub cancel: CancellationToken,
+}
+
+/// Answers the calls of one level and keeps record of them.
+pub(super) struct Calls<'s> {
+    shared: &'s Shared,
+    tasks: Mutex<Vec<Task>>,
+}
+
+impl<'s> Calls<'s> {
+    pub(super) fn new(shared: &'s Shared) -> Calls<'s> {
+        Calls { shared, tasks: Mutex::default() }
+    }
+
+    /// The calls so far, in the order in which they were made.
+    pub(super) fn take(&self) -> Vec<Task> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, call: Call) -> Result<Json, CallError> {
+        let nested = self.shared.plan.capabilities.get(&call.target);
+        let shown = nested.map_or(call.target.as_str(), |nested| nested.name.as_str());
+        self.shared.steps.tell(|| Step::Call(shown.to_owned()));
+        let started = Instant::now();
+        let at = {
+            let mut tasks = self.lock();
+            tasks.push(Task {
+                node: call.node.clone(),
+                kind: if nested.is_some() { TaskKind::Capability } else { call.kind.into() },
+                target: call.target.clone(),
+                args: call.args.clone(),
+                result: None,
+                success: false,
+                duration_ms: 0,
+                error: Some("the run ended before the answer came".into()),
+                run: None,
+            });
+            tasks.len() - 1
+        };
+        let (answer, run) = match nested {
+            Some(nested) => self.run_nested(&call, nested).await,
+            None => (self.call_tool(&call).await, None),
+        };
+        if let Some(task) = self.lock().get_mut(at) {
+            task.duration_ms = millis(started.elapsed());
+            task.success = answer.is_ok();
+            task.result = answer.as_ref().ok().cloned();
+            task.error = answer.as_ref().err().map(ToString::to_string);
+            task.run = run.map(Box::new);
+        }
+        answer
+    }
+
+    async fn call_tool(&self, call: &Call) -> Result<Json, CallError> {
+        let shared = self.shared;
+        if call.kind == CallKind::Capability {
+            return Err(CallError::new("there is no such capability, or it can't be seen from here"));
+        }
+        let Some((server, tool)) = call.target.split_once(':') else {
+            return Err(CallError::new("a tool is called as mcp.server.tool(…); this names no server"));
+        };
+        let args = match call.args.parse::<Value>() {
+            Ok(Value::Object(args)) => Some(args),
+            Ok(Value::Null) => None,
+            _ => return Err(CallError::new("a tool takes one object as its argument")),
+        };
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let context = CallContext {
+            cancel: shared.cancel.child_token(),
+            progress: shared.steps.wanted().then_some(sender),
+            timeout: Some(call.limits.wall_time),
+            request_id: shared.caller.request_id.clone(),
+        };
+        let telling = tell_inside(&shared.steps, &call.target, receiver);
+        let calling = shared.app.servers.call(server, tool, args, context);
+        let answered = tokio::select! {
+            biased;
+            answered = calling => answered,
+            () = telling => unreachable!("it ends with the call"),
+        };
+        match answered {
+            Ok(result) => value_of(result),
+            Err(error) => Err(CallError {
+                message: error.to_string(),
+                data: Some(json!({"kind": error.kind()}).into()),
+            }),
+        }
+    }
+
+    async fn run_nested(
+        &self,
+        call: &Call,
+        nested: &Nested,
+    ) -> (Result<Json, CallError>, Option<RunOutcome>) {
+        let args = match checked_args(call, nested) {
+            Ok(args) => args,
+            Err(error) => return (Err(error), None),
+        };
+        let calls = Calls::new(self.shared);
+        let outcome = self.shared.app.workers.run(call.nested_run(&nested.executable, args), &calls).await;
+        let mut outcome = RunOutcome::of(outcome, calls.take(), &self.shared.plan);
+        outcome.fqdn = Some(nested.fqdn.clone());
+        outcome.version = nested.version;
+        let answer = match (&outcome.result, &outcome.error) {
+            (Some(result), _) => Ok(result.clone()),
+            (None, error) => Err(CallError::new(error.as_ref().map_or("it failed", |error| &error.message))),
+        };
+        (answer, Some(outcome))
+    }
+}
+
+/// The arguments with the defaults of the capability's schema, or what is wrong with them.
+fn checked_args(call: &Call, nested: &Nested) -> Result<Json, CallError> {
+    let Some(schema) = &nested.parameters_schema else { return Ok(call.args.clone()) };
+    let merged = pml_core::arguments::check(schema.get(), call.args.get()).map_err(|error| {
+        let detail = error.detail.map_or_else(String::new, |detail| format!("\n{detail}"));
+        CallError::new(format!("{}{detail}\n{}", error.message, error.hint))
+    })?;
+    Json::from_text(merged).map_err(|error| CallError::new(error.to_string()))
+}
+
+impl CallHandler for Calls<'_> {
+    // Boxed, because a nested run has the same type as the run around it.
+    fn call(&self, call: Call) -> impl Future<Output = Result<Json, CallError>> + Send {
+        let answer: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send + '_>> =
+            Box::pin(self.answer(call));
+        answer
+    }
+}
+
+/// Passes a tool's progress on; never ends by itself.
+async fn tell_inside(steps: &Steps, target: &str, mut progress: mpsc::UnboundedReceiver<Progress>) {
+    while let Some(inner) = progress.recv().await {
+        steps.tell(|| Step::Inside(target.to_owned(), inner));
+    }
+    std::future::pending().await
+}
+
+/// What the code sees of a tool's result: its structured content; or its text, as it is; or its whole content.
+fn value_of(result: CallToolResult) -> Result<Json, CallError> {
+    let texts: Vec<&str> =
+        result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.as_str())).collect();
+    if result.is_error == Some(true) {
+        let message =
+            if texts.is_empty() { "it failed without saying why".to_owned() } else { texts.join("\n") };
+        return Err(CallError { message, data: result.structured_content.map(Json::from) });
+    }
+    if let Some(structured) = result.structured_content {
+        return Ok(structured.into());
+    }
+    let value = if result.content.is_empty() {
+        Value::Null
+    } else if texts.len() == result.content.len() {
+        Value::String(texts.join("\n"))
+    } else {
+        serde_json::to_value(&result.content).unwrap_or(Value::Null)
+    };
+    Ok(value.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, ContentBlock};
+    use serde_json::json;
+
+    use super::value_of;
+
+    #[test]
+    fn code_sees_structure_before_text() {
+        let mut result = CallToolResult::success(vec![ContentBlock::text("[1]")]);
+        assert_eq!(value_of(result.clone()).unwrap(), json!("[1]"));
+        result.structured_content = Some(json!({"list": [1]}));
+        assert_eq!(value_of(result).unwrap(), json!({"list": [1]}));
+        assert_eq!(value_of(CallToolResult::success(vec![])).unwrap(), json!(null));
+    }
+
+    #[test]
+    fn a_failed_tool_throws_its_text() {
+        let result = CallToolResult::error(vec![ContentBlock::text("no such file")]);
+        assert_eq!(value_of(result).unwrap_err().message, "no such file");
+    }
+}

@@ -1,0 +1,223 @@
+//! The run loop: a plan from Postgres, the run in the sandbox, its outcome back to Postgres.
+//!
+//! A call is a task of its own: it goes on and is recorded when its client has gone, and is recorded exactly once,
+//! because `pml_finish` is idempotent and repeated until Postgres has taken it.
+
+mod calls;
+mod outcome;
+mod plan;
+mod progress;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use pml_worker::{Limits, Run};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    database::DatabaseError,
+    downstream::{CallContext, DownstreamError},
+    scope::Caller,
+};
+use calls::{Calls, Shared};
+use outcome::{RunOutcome, millis};
+pub use plan::{Plan, RunPlan, ToolPlan};
+pub use progress::{Reporter, Step, Steps};
+
+/// How long an answer waits for its record; then it goes out with a warning, and the record is made when it can be.
+const RECORDING: Duration = Duration::from_secs(15);
+/// As long as a workflow lives in Postgres; later its outcome would be refused.
+const RECORDABLE: Duration = Duration::from_secs(3600);
+
+/// What the parts of a call have in common.
+#[derive(Clone)]
+pub struct Job {
+    pub app: Arc<App>,
+    pub caller: Caller,
+    pub steps: Steps,
+    pub cancel: CancellationToken,
+}
+
+impl Job {
+    /// Runs `work` as a task that outlives whoever waits for it. Cancels it if the waiting ends first.
+    pub async fn detached<T, W>(self, work: impl FnOnce(Job) -> W) -> Option<T>
+    where
+        T: Send + 'static,
+        W: Future<Output = T> + Send + 'static,
+    {
+        let gone = self.cancel.clone().drop_guard();
+        let calls = self.app.calls.clone();
+        let (sender, receiver) = oneshot::channel();
+        let work = work(self);
+        calls.spawn(
+            async move {
+                let _ = sender.send(work.await);
+            }
+            .in_current_span(),
+        );
+        let answer = receiver.await.ok();
+        gone.disarm();
+        answer
+    }
+
+    /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
+    pub async fn run(self, plan: Box<RunPlan>) -> Result<Value, DatabaseError> {
+        let workflow = plan.workflow_id;
+        let limits = limits(&self.app.limits, plan.timeout_ms);
+        let tenant = self.caller.scope().place();
+        let run = Run::new(tenant, plan.executable.clone()).with_args(plan.args.clone()).with_limits(limits);
+        let shared = Shared {
+            app: self.app.clone(),
+            caller: self.caller.clone(),
+            plan,
+            steps: self.steps.clone(),
+            cancel: self.cancel.clone(),
+        };
+        let calls = Calls::new(&shared);
+        let started = Instant::now();
+        let running = self.app.workers.run(run, &calls);
+        let outcome = tokio::select! {
+            outcome = running => RunOutcome::of(outcome, calls.take(), &shared.plan),
+            () = self.cancel.cancelled() => {
+                RunOutcome::stopped("cancelled", "The client cancelled the call.", started.elapsed(), calls.take())
+            }
+            () = self.app.end_calls.cancelled() => {
+                let message = "The proxy was shut down before the run had ended.";
+                RunOutcome::stopped("shutdown", message, started.elapsed(), calls.take())
+            }
+        };
+        tracing::info!(
+            %workflow,
+            success = outcome.success,
+            error = outcome.error.as_ref().map(|error| error.kind),
+            calls = outcome.tasks.len(),
+            ms = outcome.duration_ms,
+            "run"
+        );
+        self.record(workflow, &shared.plan, outcome).await
+    }
+
+    /// Records the outcome in a task of its own, and waits for that for a while.
+    async fn record(
+        self,
+        workflow: Uuid,
+        plan: &RunPlan,
+        outcome: RunOutcome,
+    ) -> Result<Value, DatabaseError> {
+        let (for_postgres, replaced) = outcome.for_postgres();
+        let (app, caller) = (self.app.clone(), self.caller.clone());
+        let recording = self.app.finishes.spawn(
+            async move {
+                let deadline = Instant::now() + RECORDABLE;
+                let mut pause = Duration::from_millis(100);
+                loop {
+                    match app.database.finish(&caller, workflow, &for_postgres).await {
+                        Err(error) if error.is_passing() && Instant::now() < deadline => {
+                            tracing::warn!(%workflow, %error, "the outcome isn't recorded yet; trying again in {pause:?}");
+                            sleep(pause).await;
+                            pause = (pause * 2).min(Duration::from_secs(5));
+                        }
+                        Err(error) => {
+                            tracing::error!(%workflow, %error, "the outcome can't be recorded");
+                            return Err(error);
+                        }
+                        Ok(answer) => return Ok(answer),
+                    }
+                }
+            }
+            .in_current_span(),
+        );
+        match timeout(RECORDING, recording).await {
+            Ok(Ok(Ok(mut answer))) => {
+                // The caller gets what the code returned, also where Postgres can't hold it.
+                if let (true, Some(result)) = (replaced, &outcome.result) {
+                    answer["result"] = result.parse().unwrap_or_default();
+                }
+                Ok(answer)
+            }
+            Ok(Ok(Err(error))) => Ok(unrecorded(workflow, plan, &outcome, &error.to_string())),
+            Ok(Err(_)) | Err(_) => Ok(unrecorded(workflow, plan, &outcome, "Postgres can't be reached now")),
+        }
+    }
+
+    /// Calls a downstream server's tool on behalf of the client, unchanged in both directions.
+    pub async fn call_tool(self, plan: ToolPlan) -> Result<rmcp::model::CallToolResult, DownstreamError> {
+        let started = Instant::now();
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let context = CallContext {
+            cancel: self.cancel.clone(),
+            progress: self.steps.wanted().then_some(sender),
+            timeout: None,
+            request_id: self.caller.request_id.clone(),
+        };
+        let ToolPlan { server, tool, args } = plan;
+        let answered = {
+            let calling = self.app.servers.call(&server, &tool, args, context);
+            tokio::pin!(calling);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(progress) = receiver.recv() => self.steps.tell(|| Step::Tool(progress)),
+                    answered = &mut calling => break answered,
+                    () = self.app.end_calls.cancelled() => {
+                        break Err(DownstreamError::Closed { server: server.clone() });
+                    }
+                }
+            }
+        };
+        let error = match &answered {
+            Ok(result) if result.is_error == Some(true) => Some("the tool answered with an error".to_owned()),
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let duration_ms = i32::try_from(millis(started.elapsed())).unwrap_or(i32::MAX);
+        tracing::info!(server, tool, success = error.is_none(), ms = duration_ms, "tool");
+        // The client needn't wait for the statistics.
+        let (app, caller) = (self.app.clone(), self.caller);
+        self.app.finishes.spawn(async move {
+            let success = error.is_none();
+            let used =
+                app.database.tool_used(&caller, &server, &tool, success, duration_ms, error.as_deref());
+            if let Err(error) = used.await {
+                tracing::warn!(%error, "the use of a tool isn't recorded");
+            }
+        });
+        answered
+    }
+}
+
+/// The configured limits, with no more time than the request asks for.
+fn limits(configured: &Limits, timeout_ms: Option<u64>) -> Limits {
+    let wall_time = timeout_ms
+        .map_or(configured.wall_time, |ms| Duration::from_millis(ms.max(1)).min(configured.wall_time));
+    Limits { wall_time, ..configured.clone() }
+}
+
+/// The answer of a run that Postgres doesn't know of (yet).
+fn unrecorded(workflow: Uuid, plan: &RunPlan, outcome: &RunOutcome, why: &str) -> Value {
+    let mut answer = json!({
+        "status": if outcome.success { "success" } else { "error" },
+        "mode": plan.mode,
+        "capabilityName": plan.name,
+        "executionTimeMs": outcome.duration_ms,
+        "workflowId": workflow,
+        "warning": format!("The run has ended, but isn't recorded: {why}. Don't run it again for that."),
+    });
+    if let Some(result) = &outcome.result {
+        answer["result"] = result.parse().unwrap_or_default();
+    }
+    if let Some(error) = &outcome.error {
+        answer["error"] = json!(error);
+    }
+    answer
+}

@@ -1,0 +1,225 @@
+//! What came of a run, as `pml_finish` takes it.
+
+use std::time::Duration;
+
+use pml_worker::{CallKind, Failure, Json, LogEntry, Outcome, Trace};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::plan::RunPlan;
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct RunOutcome {
+    pub(super) success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<RunError>,
+    pub(super) duration_ms: u64,
+    pub(super) path: Vec<String>,
+    pub(super) decisions: Vec<Decision>,
+    pub(super) tasks: Vec<Task>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) logs: Vec<LogEntry>,
+    /// Of a nested capability only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fqdn: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) version: Option<i64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct RunError {
+    pub(super) kind: &'static str,
+    pub(super) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Decision {
+    pub(super) node: String,
+    pub(super) outcome: String,
+}
+
+/// One call that the code made.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Task {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
+    pub(super) kind: TaskKind,
+    pub(super) target: String,
+    pub(super) args: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Json>,
+    pub(super) success: bool,
+    pub(super) duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    /// What a capability did inside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<Box<RunOutcome>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TaskKind {
+    Tool,
+    Capability,
+}
+
+impl From<CallKind> for TaskKind {
+    fn from(kind: CallKind) -> TaskKind {
+        match kind {
+            CallKind::Tool => TaskKind::Tool,
+            CallKind::Capability => TaskKind::Capability,
+        }
+    }
+}
+
+impl RunOutcome {
+    /// The sandbox's outcome with the calls as we answered them.
+    pub(super) fn of(outcome: Outcome, tasks: Vec<Task>, plan: &RunPlan) -> RunOutcome {
+        let (result, error) = match outcome.result {
+            Ok(result) => (Some(result), None),
+            Err(failure) => {
+                let mut error = RunError::of(&failure);
+                error.message = plan.with_names(&error.message);
+                error.tool = error.tool.map(|tool| plan.with_names(&tool));
+                (None, Some(error))
+            }
+        };
+        RunOutcome {
+            success: error.is_none(),
+            result,
+            error,
+            duration_ms: millis(outcome.usage.wall_time),
+            path: outcome.trace.path().map(str::to_owned).collect(),
+            decisions: decisions(&outcome.trace),
+            tasks,
+            logs: outcome.logs,
+            fqdn: None,
+            version: None,
+        }
+    }
+
+    /// A run that was stopped, with the calls that it had made.
+    pub(super) fn stopped(kind: &'static str, message: &str, took: Duration, tasks: Vec<Task>) -> RunOutcome {
+        let error = RunError { kind, message: message.to_owned(), line: None, node: None, tool: None };
+        RunOutcome {
+            success: false,
+            result: None,
+            error: Some(error),
+            duration_ms: millis(took),
+            path: tasks.iter().filter_map(|task| task.node.clone()).collect(),
+            decisions: Vec::new(),
+            tasks,
+            logs: Vec::new(),
+            fqdn: None,
+            version: None,
+        }
+    }
+
+    /// The JSON for Postgres, and whether anything had to be replaced in it.
+    pub(super) fn for_postgres(&self) -> (Box<RawValue>, bool) {
+        let text = serde_json::to_string(self).unwrap_or_else(|_| "null".into());
+        let (text, replaced) = without_nul(text);
+        (RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()), replaced)
+    }
+}
+
+impl RunError {
+    pub(super) fn of(failure: &Failure) -> RunError {
+        let mut error =
+            RunError { kind: "error", message: failure.to_string(), line: None, node: None, tool: None };
+        match failure {
+            Failure::Thrown(thrown) => {
+                error.kind = "thrown";
+                error.message = format!("{}: {}", thrown.name, thrown.message);
+                error.line = line_of(&thrown.stack);
+                error.node.clone_from(&thrown.node);
+                error.tool.clone_from(&thrown.target);
+            }
+            Failure::Limit { node, .. } => {
+                error.kind = "limit";
+                error.node.clone_from(node);
+            }
+            Failure::Crashed { .. } => error.kind = "crashed",
+            Failure::Protocol { .. } => error.kind = "protocol",
+            Failure::QueueFull { .. } => error.kind = "queue_full",
+            Failure::Invalid { .. } => error.kind = "invalid",
+            Failure::Unavailable { .. } => error.kind = "unavailable",
+            Failure::Closed => error.kind = "closed",
+            _ => {}
+        }
+        error
+    }
+}
+
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn decisions(trace: &Trace) -> Vec<Decision> {
+    let own = |(node, outcome): (&str, &str)| Decision { node: node.to_owned(), outcome: outcome.to_owned() };
+    trace.decisions().map(own).collect()
+}
+
+/// The line in the first place that the stack names, which ends in `:line:column`.
+fn line_of(stack: &str) -> Option<u32> {
+    let place = stack.lines().find(|line| line.contains(':'))?;
+    let mut numbers = place.trim_end_matches(')').rsplit(':');
+    let column_or_line: u32 = numbers.next()?.parse().ok()?;
+    numbers.next().and_then(|line| line.parse().ok()).or(Some(column_or_line))
+}
+
+/// Postgres can't store U+0000, which JSON can hold; U+FFFD takes its place there.
+fn without_nul(text: String) -> (String, bool) {
+    if !text.contains("\\u0000") {
+        return (text, false);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    let mut replaced = false;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        clean.push_str(before);
+        // A backslash is never the last character of a JSON text.
+        let length = if escape.starts_with("\\u") { 6 } else { 2 };
+        let (escape, after) = escape.split_at(length.min(escape.len()));
+        if escape == "\\u0000" {
+            replaced = true;
+            clean.push_str("\\ufffd");
+        } else {
+            clean.push_str(escape);
+        }
+        rest = after;
+    }
+    clean.push_str(rest);
+    (clean, replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{line_of, without_nul};
+
+    #[test]
+    fn only_the_escape_of_nul_is_replaced() {
+        let text = r#"["\u0000","\\u0000","\\\u0000","é\u0001","\"\u0000"]"#.to_owned();
+        let (clean, replaced) = without_nul(text);
+        assert!(replaced);
+        assert_eq!(clean, r#"["\ufffd","\\u0000","\\\ufffd","é\u0001","\"\ufffd"]"#);
+        assert!(!without_nul(r#""\\u0000""#.to_owned()).1);
+    }
+
+    #[test]
+    fn the_line_is_the_first_in_the_stack() {
+        assert_eq!(line_of("    at f (code:3:14)\n    at code:9:1"), Some(3));
+        assert_eq!(line_of("    at code:7"), Some(7));
+        assert_eq!(line_of(""), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! The plan that `pml_begin` makes of a request.
+
+use std::collections::HashMap;
+
+use pml_worker::Json;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use uuid::Uuid;
+
+/// What is to be done.
+pub enum Plan {
+    /// Run code here.
+    Run(Box<RunPlan>),
+    /// Call a tool of a downstream server.
+    Tool(ToolPlan),
+    /// Nothing is to be run; this is the answer.
+    Answer(Value),
+}
+
+#[derive(Debug, Deserialize)]
+pub struct RunPlan {
+    pub mode: String,
+    pub workflow_id: Uuid,
+    pub executable: String,
+    pub args: Json,
+    pub name: Option<String>,
+    pub timeout_ms: Option<u64>,
+    /// The capabilities that the code may call, also those that only nested ones call, by the target of the call.
+    #[serde(default)]
+    pub capabilities: HashMap<String, Nested>,
+}
+
+/// A capability that the code may call.
+#[derive(Debug, Deserialize)]
+pub struct Nested {
+    pub name: String,
+    pub fqdn: String,
+    pub version: Option<i64>,
+    pub executable: String,
+    pub parameters_schema: Option<Json>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ToolPlan {
+    pub server: String,
+    pub tool: String,
+    pub args: Option<rmcp::model::JsonObject>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    status: String,
+}
+
+impl RunPlan {
+    /// Names in the place of FQDNs, which the linked code calls by and agents never see.
+    pub fn with_names(&self, text: &str) -> String {
+        self.capabilities.iter().fold(text.to_owned(), |text, (key, nested)| {
+            if text.contains(key.as_str()) { text.replace(key.as_str(), &nested.name) } else { text }
+        })
+    }
+}
+
+impl Plan {
+    pub fn parse(plan: &RawValue) -> Result<Plan, serde_json::Error> {
+        let Status { status } = serde_json::from_str(plan.get())?;
+        match status.as_str() {
+            "run" => serde_json::from_str(plan.get()).map(|plan| Plan::Run(Box::new(plan))),
+            "tool" => serde_json::from_str(plan.get()).map(Plan::Tool),
+            _ => serde_json::from_str(plan.get()).map(Plan::Answer),
+        }
+    }
+}

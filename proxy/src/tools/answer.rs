@@ -1,0 +1,106 @@
+//! How answers look on the wire: text for models, `structuredContent` for programs, `_meta` for neither.
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
+use serde_json::{Value, json};
+
+use crate::database::DatabaseError;
+
+/// Where our own keys are in `_meta`.
+const META: &str = "pml";
+
+/// A JSON object as a result; its `_meta` goes where MCP has it.
+pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
+    let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
+    let text = answer.to_string();
+    let mut result = plain(text, is_error);
+    result.structured_content = Some(as_object(answer));
+    result.meta = meta.filter(|meta| !meta.is_null()).map(wrapped);
+    result
+}
+
+/// What a capability returned, as the result of the tool that it is.
+pub fn from_run(mut answer: Value) -> CallToolResult {
+    let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
+    let mut result = if answer["status"] == "success" {
+        let value = answer["result"].take();
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let mut result = plain(text, false);
+        result.structured_content = Some(as_object(value));
+        result
+    } else {
+        let message = answer["error"]["message"].as_str().unwrap_or("The run failed.").to_owned();
+        let mut result = plain(message, true);
+        result.structured_content = Some(as_object(answer));
+        result
+    };
+    result.meta = meta.filter(|meta| !meta.is_null()).map(wrapped);
+    result
+}
+
+/// A failure in the product's own words.
+pub fn from_error(error: &DatabaseError) -> CallToolResult {
+    let (text, structured) = match error {
+        DatabaseError::Refused(refusal) => (refusal.text(), refusal.to_json()),
+        other => (other.to_string(), json!({"code": other.kind(), "message": other.to_string()})),
+    };
+    let mut result = plain(text, true);
+    result.structured_content = Some(json!({"status": "error", "error": structured}));
+    result
+}
+
+/// A failure that needs no more than a sentence.
+pub fn failure(message: impl Into<String>) -> CallToolResult {
+    let message = message.into();
+    let mut result = plain(message.clone(), true);
+    result.structured_content = Some(json!({"status": "error", "error": {"message": message}}));
+    result
+}
+
+fn plain(text: String, is_error: bool) -> CallToolResult {
+    let content = vec![ContentBlock::text(text)];
+    if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) }
+}
+
+/// `structuredContent` must be an object for clients of 2025 and before.
+fn as_object(value: Value) -> Value {
+    if value.is_object() { value } else { json!({"result": value}) }
+}
+
+fn wrapped(meta: Value) -> MetaObject {
+    let mut object = JsonObject::new();
+    object.insert(META.into(), meta);
+    MetaObject(object)
+}
+
+/// The `_meta` of a listed tool.
+pub fn tool_meta(entries: Vec<(&str, Value)>) -> MetaObject {
+    wrapped(Value::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{from_json, from_run};
+
+    #[test]
+    fn meta_leaves_the_answer() {
+        let result = from_json(json!({"a": 1, "_meta": {"fqdn": "x"}}), false);
+        assert_eq!(result.structured_content, Some(json!({"a": 1})));
+        assert_eq!(result.meta.unwrap().0["pml"], json!({"fqdn": "x"}));
+    }
+
+    #[test]
+    fn a_capability_answers_with_its_value() {
+        let result = from_run(json!({"status": "success", "result": [1, 2]}));
+        assert_eq!(result.structured_content, Some(json!({"result": [1, 2]})));
+        let result = from_run(json!({"status": "success", "result": {"a": 1}}));
+        assert_eq!(result.structured_content, Some(json!({"a": 1})));
+        assert_eq!(result.is_error, Some(false));
+        let result = from_run(json!({"status": "error", "error": {"message": "no"}}));
+        assert_eq!(result.is_error, Some(true));
+    }
+}

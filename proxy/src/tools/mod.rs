@@ -1,0 +1,87 @@
+//! The tools that a scope has: the built-in ones, its capabilities, and those of the downstream servers.
+
+pub mod answer;
+pub mod builtin;
+pub mod registration;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rmcp::model::{JsonObject, Tool};
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    database::{DatabaseError, ToolRow},
+    scope::{Caller, Scope},
+};
+
+/// The last list of each scope, for when Postgres is away: an agent in the middle of its work keeps its tools.
+#[derive(Default)]
+pub(crate) struct LastLists(Mutex<HashMap<Scope, Arc<Vec<Tool>>>>);
+
+const MOST_REMEMBERED: usize = 1_000;
+const SHORT_WAIT: Duration = Duration::from_secs(2);
+
+impl LastLists {
+    fn get(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(scope).cloned()
+    }
+
+    fn put(&self, scope: &Scope, tools: Arc<Vec<Tool>>) {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lists.len() < MOST_REMEMBERED || lists.contains_key(scope) {
+            lists.insert(scope.clone(), tools);
+        }
+    }
+}
+
+/// All tools of the caller's scope, on one page: most clients read no second one.
+pub async fn list(app: &Arc<App>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
+    let last = app.last_lists.get(caller.scope());
+    // With something to fall back on, nobody needs to wait for Postgres for long.
+    let database = if last.is_some() { app.database.in_a_hurry(SHORT_WAIT) } else { app.database.clone() };
+    registration::scope_in_use(app, caller).await;
+    match database.tools(caller, &app.server_names).await {
+        Ok(rows) => {
+            let mut tools = builtin::tools().to_vec();
+            tools.extend(rows.into_iter().map(listed));
+            let tools = Arc::new(tools);
+            app.last_lists.put(caller.scope(), tools.clone());
+            Ok(tools)
+        }
+        Err(error) if error.is_passing() => {
+            tracing::warn!(%error, "the last known list of tools is given");
+            last.ok_or(error)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn listed(row: ToolRow) -> Tool {
+    let schema = object_schema(row.input_schema);
+    let mut tool = Tool::new_with_raw(row.tool_name, row.description.map(Into::into), Arc::new(schema))
+        .with_title(row.name.clone());
+    if let Some(Value::Object(schema)) = row.output_schema {
+        tool = tool.with_raw_output_schema(Arc::new(schema));
+    }
+    let mut meta = vec![("kind", json!(row.kind)), ("name", json!(row.name))];
+    meta.extend(row.server.map(|server| ("server", json!(server))));
+    meta.extend(row.fqdn.map(|fqdn| ("fqdn", json!(fqdn))));
+    tool.with_meta(answer::tool_meta(meta))
+}
+
+/// MCP wants an object schema, whatever was inferred or registered.
+fn object_schema(schema: Option<Value>) -> JsonObject {
+    let mut schema = match schema {
+        Some(Value::Object(schema)) => schema,
+        _ => JsonObject::new(),
+    };
+    if schema.get("type") != Some(&json!("object")) {
+        schema.insert("type".into(), json!("object"));
+    }
+    schema
+}

@@ -1,0 +1,8 @@
+//! Real MCP servers behind the proxy's downstream side, no Postgres.
+
+mod blips;
+mod calls;
+mod http;
+mod orphans;
+mod peers;
+mod servers;

@@ -1,0 +1,173 @@
+//! The command line: help, configuration, tokens, doctor.
+
+use std::{fs, process::Output};
+
+use pml_tests::{
+    Database,
+    mcp::{Proxy, pml},
+};
+use serde_json::Value;
+
+fn run(args: &[&str], env: &[(&str, &str)]) -> Output {
+    let mut command = pml();
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PML_")) {
+        command.env_remove(name);
+    }
+    command.env("XDG_CONFIG_HOME", "/nonexistent").args(args);
+    for (name, value) in env {
+        command.env(name, value);
+    }
+    command.output().expect("pml starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn every_command_has_help() {
+    for command in [
+        &["--help"][..],
+        &["serve", "--help"],
+        &["stdio", "--help"],
+        &["doctor", "--help"],
+        &["token", "--help"],
+        &["token", "create", "--help"],
+        &["token", "list", "--help"],
+        &["token", "revoke", "--help"],
+        &["clients", "--help"],
+    ] {
+        let output = run(command, &[]);
+        assert!(output.status.success(), "{command:?}: {}", stderr(&output));
+        assert!(stdout(&output).contains("Usage:"), "{command:?}");
+    }
+}
+
+#[test]
+fn bad_configuration_is_said_and_exits_with_64() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let unknown_key = file("unknown.json", r#"{"databse": {}}"#);
+    let broken = file("broken.json", "{");
+    let servers = file("servers.json", r#"{"mcpServers": {"x": {}}}"#);
+    let database = ("PML_DATABASE_URL", "postgres://localhost/x");
+    let cases: [(&[&str], &[(&str, &str)], &str); 11] = [
+        (&["serve"], &[], "No database is given"),
+        (&["serve"], &[("PML_DATABASE_URL", "nonsense")], "isn't an address of a Postgres database"),
+        (&["serve", "--config", "/nonexistent/pml.json"], &[database], "/nonexistent/pml.json can't be read"),
+        (&["serve", "--config", &unknown_key], &[database], "databse"),
+        (&["serve", "--config", &broken], &[database], "broken.json"),
+        (&["serve", "--mcp-servers", &servers], &[database], "x"),
+        (&["serve", "--bind", "0.0.0.0:0", "--require-token", "false"], &[database], "other machines"),
+        (&["serve", "--org", "not a name"], &[database], "not a name"),
+        (&["serve", "--run-timeout", "0"], &[database], "run timeout is 0"),
+        (&["stdio", "--log-level", "no=such=level"], &[database], "log level"),
+        (&["serve", "--no-such-flag"], &[database], "--no-such-flag"),
+    ];
+    for (args, env, expected) in cases {
+        let output = run(args, env);
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("pml.json");
+    let text = r#"{"database": {"url": "postgres://file/x"}, "http": {"bind": "127.0.0.1:1"}}"#;
+    fs::write(&config, text).unwrap();
+    let config = config.to_str().unwrap();
+    let shown = |args: &[&str], env: &[(&str, &str)]| stdout(&run(args, env));
+    assert!(shown(&["clients", "--config", config], &[]).contains("127.0.0.1:1/mcp"));
+    let env = [("PML_CONFIG", config), ("PML_BIND", "127.0.0.1:2")];
+    assert!(shown(&["clients"], &env).contains("127.0.0.1:2/mcp"));
+    assert!(shown(&["clients", "--bind", "127.0.0.1:3"], &env).contains("127.0.0.1:3/mcp"));
+}
+
+#[test]
+fn what_to_paste_is_there_for_every_client() {
+    let env = [("PML_DATABASE_URL", "postgres://localhost/x")];
+    let text = stdout(&run(&["clients"], &env));
+    for client in ["Claude Code", "Claude Desktop", "Cursor", "VS Code"] {
+        assert!(text.contains(client), "{text}");
+    }
+    let all: Value = serde_json::from_str(&stdout(&run(&["clients", "--json"], &env))).unwrap();
+    for client in ["Claude Desktop", "Cursor", "VS Code"] {
+        for way in ["http", "stdio"] {
+            let snippet: Value = serde_json::from_str(all[client][way].as_str().unwrap()).unwrap();
+            assert!(snippet.is_object());
+        }
+    }
+}
+
+#[test]
+fn tokens_are_made_listed_and_revoked() {
+    let database = Database::new();
+    let admin = database.admin_url();
+    let env = [("PML_DATABASE_URL", admin.as_str())];
+    let made =
+        run(&["token", "create", "--org", "acme", "--project", "web", "--actor", "ann", "--json"], &env);
+    let made: Value = serde_json::from_str(&stdout(&made)).unwrap_or_else(|_| panic!("{}", stderr(&made)));
+    let token = made["token"].as_str().unwrap();
+    let dump = stdout(&run(&["token", "list", "--json"], &env));
+    assert!(!dump.contains(token) && dump.contains("acme"), "{dump}");
+    let stored: String = database
+        .connect()
+        .query_one("SELECT string_agg(t::text, ' ') FROM pml.tokens t", &[])
+        .unwrap()
+        .get(0);
+    assert!(!stored.contains(token.trim_start_matches("pml_")), "{stored}");
+    let id = made["id"].as_str().unwrap();
+    assert!(run(&["token", "revoke", id], &env).status.success());
+    assert_eq!(run(&["token", "revoke", id], &env).status.code(), Some(1));
+    // A proxy's own role may check tokens, not make them.
+    database.create_role("proxy", &["pml_proxy"]);
+    let refused = run(&["token", "create"], &[("PML_DATABASE_URL", &database.url_of("proxy"))]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("Only an admin may add tokens"), "{}", stderr(&refused));
+}
+
+#[test]
+fn the_doctor_tells_what_is_wrong() {
+    let database = Database::new();
+    database.create_role("proxy", &["pml_proxy"]);
+    database.create_role("stranger", &[]);
+    let examined = |url: &str| {
+        let output = run(&["doctor", "--json"], &[("PML_DATABASE_URL", url)]);
+        let report: Value =
+            serde_json::from_str(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let found = |what: &str| {
+            let findings = report["findings"].as_array().unwrap();
+            findings.iter().find(|finding| finding["what"] == what).map(|finding| finding["health"].clone())
+        };
+        let healths: Vec<_> =
+            ["database", "extension", "role", "LISTEN", "confinement", "sandbox"].map(found).into();
+        (output.status.code(), healths, report)
+    };
+    let (status, healths, report) = examined(&database.url_of("proxy"));
+    assert_eq!(status, Some(0), "{report}");
+    assert!(healths.iter().all(|health| *health == Some("ok".into())), "{report}");
+    let (status, healths, report) = examined(&database.url_of("stranger"));
+    assert_eq!((status, healths[2].clone()), (Some(1), Some("broken".into())), "{report}");
+    let (status, healths, report) = examined("host=/nonexistent user=nobody dbname=nothing");
+    assert_eq!((status, healths[0].clone()), (Some(1), Some("broken".into())), "{report}");
+}
+
+#[test]
+fn a_taken_port_is_said() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let address = proxy.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let output = run(&["serve", "--bind", &address], &[("PML_DATABASE_URL", &database.url_of("proxy"))]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("taken by another program"), "{}", stderr(&output));
+}

@@ -1,0 +1,276 @@
+//! Code, capabilities by name, suggestions: through pml_execute and as tools.
+
+use std::time::Duration;
+
+use pml_tests::{
+    Ask, Database,
+    mcp::{Agent, Era, Proxy, eventually, runtime, text},
+};
+use serde_json::{Value, json};
+
+#[test]
+fn code_runs_is_kept_gets_a_name_and_is_a_tool() {
+    for era in Era::BOTH {
+        let database = Database::new();
+        let proxy = Proxy::start(&database);
+        let agent = Agent::connect(&proxy.url, era);
+        let first = agent.call(
+            "pml_execute",
+            json!({"intent": "add two numbers", "code": "return args.a + args.b", "name": "math:add", "args": {"a": 1, "b": 2}}),
+        );
+        let answer = first.structured_content.clone().unwrap();
+        assert_eq!(answer["status"], "success", "{answer}");
+        assert_eq!(
+            (&answer["result"], &answer["capabilityName"], &answer["mode"]),
+            (&json!(3), &json!("math:add"), &json!("direct"))
+        );
+        assert!(answer["executionTimeMs"].is_number() && answer["dag"]["nodes"].is_array(), "{answer}");
+        // The FQDN is for programs only.
+        let meta = serde_json::to_value(first.meta.unwrap()).unwrap();
+        assert!(meta["pml"]["fqdn"].as_str().unwrap().starts_with("local.default.math.add."), "{meta}");
+        assert!(
+            !text(&serde_json::from_value(json!({"content": first.content})).unwrap())
+                .contains("local.default.")
+        );
+
+        let again = agent.ask("pml_execute", json!({"capability": "math:add", "args": {"a": 20, "b": 22}}));
+        assert_eq!((&again["result"], &again["mode"]), (&json!(42), &json!("call_by_name")));
+        assert!(agent.tool_names().contains(&"mcp__math__add".to_owned()));
+        let direct = agent.call("mcp__math__add", json!({"a": 5, "b": 6}));
+        assert_eq!(direct.structured_content, Some(json!({"result": 11})));
+        assert_eq!(text(&direct), "11");
+
+        let mut client = database.connect();
+        assert_eq!(
+            client.number("SELECT usage_count FROM pml.capability_records WHERE display_name = 'math:add'"),
+            3
+        );
+        assert_eq!(
+            client.number(
+                "SELECT count(*) FROM pml.tool_usage WHERE server_id = 'pml-capabilities' AND success"
+            ),
+            3
+        );
+        assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 3);
+    }
+}
+
+#[test]
+fn mistakes_are_tool_errors_that_say_what_to_do() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let cases = [
+        (
+            json!({"code": "return 1", "capability": "a:b"}),
+            "Give either \"code\" or \"capability\", not both",
+        ),
+        (json!({}), "Give \"code\" to run"),
+        (json!({"capability": "non-existent"}), "Capability not found: non-existent"),
+        (json!({"code": "return ("}), "line 1"),
+        (json!({"code": "return 1", "nonsense": 1}), "nonsense"),
+        (json!({"code": "return 1", "servers": []}), "no argument \"servers\""),
+        (json!({"code": "throw new Error('on purpose')"}), "on purpose"),
+        (json!({"code": "await mcp.nowhere.tool({})"}), "nowhere"),
+        (json!({"code": "while (true) {}", "options": {"timeout_ms": 200}}), "limit"),
+    ];
+    for (request, expected) in cases {
+        let message = agent.failure("pml_execute", request.clone());
+        assert!(message.contains(expected), "{request}: {message}");
+    }
+    // Failed runs are traced, never kept.
+    let mut client = database.connect();
+    assert_eq!(
+        client.number("SELECT count(*) FROM pml.capability_records WHERE record_type = 'capability'"),
+        0
+    );
+    assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace WHERE NOT success"), 3);
+    // A tool that isn't there is the protocol's affair.
+    let error = agent.try_call("no_such_tool", json!({})).unwrap_err().to_string();
+    assert!(error.contains("Unknown tool: no_such_tool") && error.contains("-32602"), "{error}");
+}
+
+#[test]
+fn arguments_are_checked_before_anything_runs() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Sessions);
+    let mut client = database.connect();
+    client
+        .execute(
+            "SELECT pml_register('return args.greeting + \" \" + args.name', name => 'text:greet', parameters_schema => \
+             '{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \
+               \"greeting\": {\"type\": \"string\", \"default\": \"Hello\"}}, \"required\": [\"name\"]}', \
+             visibility => 'project')",
+            &[],
+        )
+        .unwrap();
+    assert_eq!(text(&agent.call("mcp__text__greet", json!({"name": "Ann"}))), "Hello Ann");
+    let message = agent.failure("mcp__text__greet", json!({"name": 7}));
+    assert!(message.contains("name") && message.contains("string"), "{message}");
+    let message = agent.failure("pml_execute", json!({"capability": "text:greet", "args": {}}));
+    assert!(message.contains("name"), "{message}");
+    assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 1);
+}
+
+#[test]
+fn capabilities_call_each_other_in_one_call() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let keep = |name: &str, code: &str, args: Value| {
+        let answer =
+            agent.ask("pml_execute", json!({"code": code, "name": name, "args": args, "intent": name}));
+        assert_eq!(answer["status"], "success", "{answer}");
+    };
+    keep("num:double", "return { value: args.n * 2 }", json!({"n": 1}));
+    keep(
+        "num:quadruple",
+        "const d = await mcp.num.double({ n: args.n }); return (await mcp.num.double({ n: d.value })).value",
+        json!({"n": 1}),
+    );
+    let answer = agent.ask(
+        "pml_execute",
+        json!({"code": "return await mcp.num.quadruple({ n: args.n })", "args": {"n": 3}}),
+    );
+    assert_eq!(answer["result"], 12, "{answer}");
+    assert!(!answer.to_string().contains("local.default."), "{answer}");
+    let mut client = database.connect();
+    // Of num:double: its own run, two in the run that kept num:quadruple, two in the last.
+    let traces = "SELECT count(*) FROM pml.execution_trace t JOIN pml.capability_records r ON r.id = t.capability_id \
+                  WHERE r.display_name = 'num:double'";
+    assert_eq!(client.number(traces), 5);
+    assert_eq!(
+        client.number("SELECT count(*) FROM pml.execution_trace WHERE parent_trace_id IS NOT NULL"),
+        5
+    );
+    // What goes wrong inside is told with names, and can be caught.
+    keep("num:fail", "if (args.bad) throw new Error('bad number'); return 0", json!({"bad": false}));
+    let message = agent.failure("pml_execute", json!({"code": "return await mcp.num.fail({ bad: true })"}));
+    assert!(
+        message.contains("num:fail") && message.contains("bad number") && !message.contains("local.default."),
+        "{message}"
+    );
+    let answer = agent.ask(
+        "pml_execute",
+        json!({"code": "try { await mcp.num.fail({ bad: true }) } catch (e) { return 'caught' }"}),
+    );
+    assert_eq!(answer["result"], "caught");
+}
+
+#[test]
+fn results_that_postgres_cannot_hold_still_arrive() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let answer = agent.ask("pml_execute", json!({"code": "return 'a\\0b'"}));
+    assert_eq!(answer["result"], "a\u{0}b");
+}
+
+#[test]
+fn whole_results_can_be_fetched() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    agent.ask("pml_execute", json!({"code": "return 'x'.repeat(1000)", "name": "text:long"}));
+    let answer = agent.ask("pml_execute", json!({"code": "return (await mcp.text.long({})).length"}));
+    assert_eq!(answer["result"], 1000);
+    let task = answer["dag"]["tasks"][0].clone();
+    assert_eq!(task["resultPreview"].as_str().unwrap().len(), 240, "{answer}");
+    let ask = |extra: Value| {
+        let mut args = json!({"workflow_id": answer["workflowId"], "task_id": task["taskId"]});
+        args.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        agent.ask("pml_get_task_result", args)
+    };
+    let whole = ask(json!({}));
+    assert_eq!(whole["total"], 1002, "{whole}");
+    let part = ask(json!({"offset": 1, "limit": 3}));
+    assert_eq!((&part["result"], &part["next_offset"]), (&json!("xxx"), &json!(4)));
+    let message =
+        agent.failure("pml_get_task_result", json!({"workflow_id": answer["workflowId"], "task_id": "t99"}));
+    assert!(message.to_lowercase().contains("not found"), "{message}");
+}
+
+#[test]
+fn intents_find_what_there_is() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Sessions);
+    agent.ask(
+        "pml_execute",
+        json!({"code": "return args.celsius * 9 / 5 + 32", "name": "temp:to_fahrenheit",
+        "intent": "convert a temperature to fahrenheit", "args": {"celsius": 1}}),
+    );
+    let answer = agent.ask("pml_execute", json!({"intent": "temperature in fahrenheit"}));
+    assert_eq!(answer["status"], "suggestions", "{answer}");
+    assert_eq!(answer["suggestions"]["capabilities"][0]["name"], "temp:to_fahrenheit", "{answer}");
+    let found = agent.ask("pml_discover", json!({"intent": "fahrenheit"}));
+    assert_eq!(found["result"][0]["name"], "temp:to_fahrenheit", "{found}");
+    assert!(!found.to_string().contains("local.default."), "{found}");
+}
+
+#[test]
+fn long_runs_tell_that_they_go_on() {
+    for era in Era::BOTH {
+        let database = Database::new();
+        let proxy = Proxy::start(&database);
+        let agent = Agent::connect(&proxy.url, era);
+        agent.ask("pml_execute", json!({"code": "return 1", "name": "one:one"}));
+        let code = "await mcp.one.one({}); await new Promise(done => setTimeout(done, 2500)); return 2";
+        assert_eq!(agent.ask("pml_execute", json!({"code": code}))["result"], 2);
+        let heard = agent.progress();
+        let messages: Vec<&str> = heard.iter().filter_map(|step| step.message.as_deref()).collect();
+        assert!(messages.contains(&"Call 1: one:one"), "{era:?}: {messages:?}");
+        assert!(messages.iter().any(|message| message.starts_with("Running for")), "{era:?}: {messages:?}");
+        assert!(heard.windows(2).all(|pair| pair[0].progress < pair[1].progress), "{heard:?}");
+    }
+}
+
+#[test]
+fn cancelling_stops_the_run_frees_the_slot_and_is_recorded() {
+    for era in Era::BOTH {
+        let database = Database::new();
+        database.create_role("proxy", &["pml_proxy"]);
+        let proxy = pml_tests::mcp::ProxySetup::new(&database).args(&["--worker-slots", "1"]).start();
+        let agent = Agent::connect(&proxy.url, era);
+        let code = "await new Promise(done => setTimeout(done, 29000)); return 1";
+        let handle = agent.start_call("pml_execute", json!({"code": code}));
+        let mut client = database.connect();
+        eventually("the run begins", || {
+            (client.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
+        });
+        runtime().block_on(handle.cancel(Some("enough".into()))).unwrap();
+        // The only slot is free long before the run would have ended.
+        let answer = agent.ask("pml_execute", json!({"code": "return 'next'"}));
+        assert_eq!(answer["result"], "next", "{era:?}");
+        let message = eventually("the record", || {
+            client.text("SELECT min(error_message) FROM pml.execution_trace WHERE NOT success", &[])
+        });
+        assert!(message.contains("cancelled"), "{message}");
+    }
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_a_record() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let client = reqwest::Client::new();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "pml_execute", "arguments": {"code": "await new Promise(done => setTimeout(done, 20000)); return 1"},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                  "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+                  "io.modelcontextprotocol/clientCapabilities": {}}}});
+    let request = client
+        .post(&proxy.url)
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "pml_execute")
+        .json(&body)
+        .timeout(Duration::from_secs(2));
+    assert!(runtime().block_on(async { request.send().await }).is_err(), "it should have been cut off");
+    let mut sql = database.connect();
+    let message =
+        eventually("the record", || sql.text("SELECT min(error_message) FROM pml.execution_trace", &[]));
+    assert!(message.contains("cancelled"), "{message}");
+}

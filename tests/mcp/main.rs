@@ -1,0 +1,9 @@
+//! The proxy as its clients see it: real processes, real protocol, a database of its own for each test.
+
+mod changes;
+mod commands;
+mod execute;
+mod listing;
+mod outages;
+mod safety;
+mod stdio;

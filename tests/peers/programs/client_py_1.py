@@ -1,0 +1,75 @@
+"""The Python SDK 1.x as a client."""
+
+import os
+from contextlib import AsyncExitStack
+
+import anyio
+import mcp.types as types
+from mcp import ClientSession, McpError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from scenario import run, target
+
+
+class Peer:
+    def __init__(self):
+        self.session = None
+        self.changed = anyio.Event()
+
+    async def heard(self, message):
+        if isinstance(message, types.ServerNotification) and isinstance(
+            message.root, types.ToolListChangedNotification
+        ):
+            self.changed.set()
+
+    def protocol(self):
+        return self.version
+
+    async def list_tools(self):
+        return (await self.session.list_tools()).model_dump(by_alias=True, mode="json")
+
+    async def call_tool(self, name, args, on_progress=None):
+        try:
+            result = await self.session.call_tool(name, args, progress_callback=on_progress)
+        except McpError as error:
+            return {"code": error.error.code, "message": error.error.message}
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    def next_change(self):
+        self.changed = anyio.Event()
+        return self.changed
+
+    async def call_and_cancel(self, name, waiting):
+        answers = []
+
+        async def call():
+            answers.append(await self.call_tool(name, {}))
+
+        # This SDK has no public way to cancel: the request's number is the next one it gives.
+        request = self.session._request_id
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await waiting()
+            params = types.CancelledNotificationParams(requestId=request, reason="changed my mind")
+            notification = types.CancelledNotification(method="notifications/cancelled", params=params)
+            await self.session.send_notification(types.ClientNotification(notification))
+            tasks.cancel_scope.cancel()
+        return not answers
+
+
+async def main():
+    url, command, _ = target()
+    peer = Peer()
+    async with AsyncExitStack() as stack:
+        if url:
+            read, write, _ = await stack.enter_async_context(streamable_http_client(url))
+        else:
+            parameters = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+            read, write = await stack.enter_async_context(stdio_client(parameters))
+        peer.session = await stack.enter_async_context(ClientSession(read, write, message_handler=peer.heard))
+        peer.version = (await peer.session.initialize()).protocolVersion
+        await run(peer)
+
+
+anyio.run(main)

@@ -1,0 +1,199 @@
+//! An MCP client of either era, used from tests that aren't asynchronous.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use rmcp::{
+    ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError,
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest,
+        ProgressNotificationParam, ProtocolVersion, ServerResult, SubscriptionFilter, Tool,
+    },
+    service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService},
+    transport::{
+        IntoTransport, StreamableHttpClientTransport,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use serde_json::Value;
+
+use super::{eventually, runtime};
+
+/// The two kinds of protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// 2025-11-25: initialize, a session, notifications on it.
+    Sessions,
+    /// 2026-07-28: every request for itself, subscriptions/listen.
+    Stateless,
+}
+
+impl Era {
+    pub const BOTH: [Era; 2] = [Era::Sessions, Era::Stateless];
+
+    fn lifecycle(self) -> ClientLifecycleMode {
+        match self {
+            Era::Sessions => ClientLifecycleMode::Initialize,
+            Era::Stateless => {
+                ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
+            }
+        }
+    }
+}
+
+/// What a client hears without asking.
+#[derive(Clone, Default)]
+struct Ears {
+    list_changes: Arc<AtomicUsize>,
+    progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
+}
+
+impl ClientHandler for Ears {
+    fn get_info(&self) -> ClientConfig {
+        ClientConfig::default()
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.list_changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.progress.lock().expect("no panic while locked").push(params);
+    }
+}
+
+/// A connected client.
+pub struct Agent {
+    service: RunningService<RoleClient, Ears>,
+    ears: Ears,
+}
+
+impl Agent {
+    /// Over HTTP, without a token.
+    pub fn connect(url: &str, era: Era) -> Agent {
+        Agent::try_connect(url, era, None).expect("a connection")
+    }
+
+    pub fn with_token(url: &str, era: Era, token: &str) -> Agent {
+        Agent::try_connect(url, era, Some(token)).expect("a connection")
+    }
+
+    pub fn try_connect(url: &str, era: Era, token: Option<&str>) -> Result<Agent, String> {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url.to_owned());
+        config.auth_header = token.map(str::to_owned);
+        config.custom_headers = HashMap::new();
+        config.reinit_on_expired_session = false;
+        // The transport is a task from the beginning.
+        let _inside = runtime().enter();
+        Agent::over(StreamableHttpClientTransport::from_config(config), era)
+    }
+
+    /// Over any transport.
+    pub fn over<T, E, A>(transport: T, era: Era) -> Result<Agent, String>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let ears = Ears::default();
+        let heard = ears.clone();
+        runtime().block_on(async move {
+            let service = ears.clone().serve_with_lifecycle(transport, era.lifecycle()).await;
+            let service = service.map_err(|error| error.to_string())?;
+            if era == Era::Stateless {
+                let filter = SubscriptionFilter::builder().tools_list_changed().build();
+                let mut subscription = service.listen(filter).await.map_err(|error| error.to_string())?;
+                tokio::spawn(async move {
+                    while let Ok(Some(_)) = subscription.next().await {
+                        heard.list_changes.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            Ok(Agent { service, ears })
+        })
+    }
+
+    pub fn try_tools(&self) -> Result<Vec<Tool>, ServiceError> {
+        runtime().block_on(self.service.list_tools(None)).map(|list| list.tools)
+    }
+
+    pub fn tools(&self) -> Vec<Tool> {
+        self.try_tools().expect("a list of tools")
+    }
+
+    pub fn tool_names(&self) -> Vec<String> {
+        self.tools().into_iter().map(|tool| tool.name.into_owned()).collect()
+    }
+
+    pub fn try_call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
+        runtime().block_on(async {
+            let handle = self.begin(tool, arguments).await?;
+            match handle.await_response().await? {
+                ServerResult::CallToolResult(result) => Ok(result),
+                _ => Err(ServiceError::UnexpectedResponse),
+            }
+        })
+    }
+
+    /// Sends a call and comes back before its answer does.
+    pub fn start_call(&self, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
+        runtime().block_on(self.begin(tool, arguments)).expect("a request")
+    }
+
+    async fn begin(&self, tool: &str, arguments: Value) -> Result<RequestHandle<RoleClient>, ServiceError> {
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = arguments.as_object().cloned();
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        self.service.send_request_with_option(request, PeerRequestOptions::no_options()).await
+    }
+
+    /// The result of a call that the protocol has no complaint about.
+    pub fn call(&self, tool: &str, arguments: Value) -> CallToolResult {
+        self.try_call(tool, arguments).unwrap_or_else(|error| panic!("{tool}: {error}"))
+    }
+
+    /// The structured result of a call that succeeds.
+    pub fn ask(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments);
+        assert_ne!(result.is_error, Some(true), "{tool}: {}", text(&result));
+        result.structured_content.unwrap_or_default()
+    }
+
+    /// What a call that fails says.
+    pub fn failure(&self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, arguments);
+        assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));
+        text(&result)
+    }
+
+    pub fn list_changes(&self) -> usize {
+        self.ears.list_changes.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the list has been said to have changed more than `before` times.
+    pub fn hears_of_change(&self, before: usize) {
+        eventually("notifications/tools/list_changed", || (self.list_changes() > before).then_some(()));
+    }
+
+    pub fn progress(&self) -> Vec<ProgressNotificationParam> {
+        self.ears.progress.lock().expect("no panic while locked").clone()
+    }
+
+    pub fn close(self) {
+        let _ = runtime().block_on(self.service.cancel());
+    }
+}
+
+/// The text of a result.
+pub fn text(result: &CallToolResult) -> String {
+    let texts = result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.clone()));
+    texts.collect::<Vec<_>>().join("\n")
+}

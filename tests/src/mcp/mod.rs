@@ -1,0 +1,31 @@
+//! A running proxy, and agents that speak to it.
+
+mod agent;
+mod proxy;
+
+pub use agent::{Agent, Era, text};
+pub use proxy::{Proxy, ProxySetup, pml, signal};
+
+use std::{
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Where asynchronous clients run; the tests themselves aren't asynchronous.
+pub fn runtime() -> &'static tokio::runtime::Runtime {
+    static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| tokio::runtime::Runtime::new().expect("a runtime"))
+}
+
+/// Waits until `condition` gives something; the time is only how long a failure takes.
+pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "this never came: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,162 @@
+//! The proxy as a process of its own, on a free port.
+
+use std::{
+    env,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use super::{eventually, runtime};
+use crate::Database;
+
+/// The `pml` program that was built with the tests.
+pub fn pml() -> Command {
+    Command::new(built("pml"))
+}
+
+fn built(name: &str) -> PathBuf {
+    let tests = env::current_exe().expect("the path of the tests");
+    let folder = tests.parent().and_then(|deps| deps.parent()).expect("a folder of built programs");
+    let program = folder.join(name);
+    assert!(program.exists(), "build it first: cargo build -p pml_proxy -p pml_worker");
+    program
+}
+
+/// How a proxy is to be started.
+pub struct ProxySetup {
+    command: Command,
+}
+
+impl ProxySetup {
+    pub fn new(database: &Database) -> ProxySetup {
+        let mut command = pml();
+        command.args(["serve", "--bind", "127.0.0.1:0", "--log-format", "json", "--actor", "alice"]);
+        // A developer's own settings must not reach the tests.
+        for (name, _) in env::vars().filter(|(name, _)| name.starts_with("PML_")) {
+            command.env_remove(name);
+        }
+        command.env("XDG_CONFIG_HOME", "/nonexistent").env("PML_DATABASE_URL", database.url_of("proxy"));
+        ProxySetup { command }
+    }
+
+    #[must_use]
+    pub fn args(mut self, args: &[&str]) -> ProxySetup {
+        self.command.args(args);
+        self
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> ProxySetup {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn start(mut self) -> Proxy {
+        let mut process =
+            self.command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("pml starts");
+        let stderr = process.stderr.take().expect("a pipe");
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = log.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                kept.lock().expect("no panic while locked").push(line);
+            }
+        });
+        let mut proxy = Proxy { process, log, url: String::new() };
+        proxy.url = eventually("the proxy serves", || {
+            if let Some(status) = proxy.process.try_wait().expect("a process") {
+                panic!("pml ended with {status}: {:#?}", proxy.log());
+            }
+            proxy.log().iter().find_map(|line| {
+                let (_, rest) = line.split_once("\"url\":\"")?;
+                Some(rest.split('"').next()?.to_owned())
+            })
+        });
+        proxy
+    }
+}
+
+/// A proxy that serves; killed when dropped.
+pub struct Proxy {
+    process: Child,
+    log: Arc<Mutex<Vec<String>>>,
+    /// Its MCP endpoint.
+    pub url: String,
+}
+
+impl Proxy {
+    /// As the role of a proxy, with the defaults.
+    pub fn start(database: &Database) -> Proxy {
+        database.create_role("proxy", &["pml_proxy"]);
+        ProxySetup::new(database).start()
+    }
+
+    /// The address of another of its pages.
+    pub fn page(&self, path: &str) -> String {
+        self.url.replace("/mcp", path)
+    }
+
+    /// Waits until it hears of changes; before that, clients are told once more than needed.
+    pub fn is_ready(&self) {
+        eventually("readiness", || {
+            let ask = async { reqwest::get(self.page("/readyz")).await.ok() };
+            runtime().block_on(ask).filter(|answer| answer.status().is_success()).map(drop)
+        });
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().expect("no panic while locked").clone()
+    }
+
+    /// The sandbox processes under it.
+    pub fn workers(&self) -> Vec<u32> {
+        let children = format!("/proc/{0}/task", self.pid());
+        let tasks = std::fs::read_dir(children).into_iter().flatten().flatten();
+        let pids = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let pids: Vec<u32> = pids
+            .flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+            .collect();
+        let is_worker = |pid: &u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|comm| comm.starts_with("pml-worker"))
+        };
+        pids.into_iter().filter(is_worker).collect()
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    pub fn kill(mut self) {
+        self.process.kill().expect("a process");
+        self.process.wait().expect("an end");
+    }
+
+    /// How it ended, which something else must have brought about.
+    pub fn wait(&mut self) -> ExitStatus {
+        eventually("the proxy ends", || self.process.try_wait().expect("a process"))
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if thread::panicking() {
+            eprintln!("the proxy's log:\n{}", self.log().join("\n"));
+        }
+    }
+}
+
+/// Sends a signal to a process.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
+    assert!(sent.expect("kill").success(), "no process {pid}");
+}
