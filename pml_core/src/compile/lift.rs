@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
-use swc_common::{Span, Spanned};
+use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::bindings::Bindings;
 use super::edits::Edits;
 use super::parse::{Parsed, range};
-use super::value::{Root, chain_of, prop_name_text, text_of, unwrap};
+use super::value::{Root, as_member, chain_of, prop_name_text, static_text, text_of, unwrap};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -105,7 +105,8 @@ const SETTING_NAMES: &[&str] = &[
 ];
 
 pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
-    let mut finder = Finder { bindings, found: Vec::new(), used: BTreeSet::new(), name: None };
+    let mut finder =
+        Finder { bindings, found: Vec::new(), dropped: Vec::new(), used: BTreeSet::new(), name: None };
     for statement in parsed.statements() {
         statement.visit_with(&mut finder);
     }
@@ -135,12 +136,19 @@ pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
         literals.push(LiftedLiteral { parameter: parameter.clone(), kind, line, column });
         edits.replace(range(span), replacement);
     }
+    for (span, parameter) in finder.dropped {
+        let (line, column) = places.at(range(span).start);
+        literals.push(LiftedLiteral { parameter, kind: LiftedKind::Secret, line, column });
+        edits.remove(parsed.code, range(span));
+    }
     Lifted { code: edits.apply(parsed.code), literals }
 }
 
 struct Finder<'a> {
     bindings: &'a Bindings,
     found: Vec<(Span, String, LiftedKind)>,
+    /// Secrets that are defaults of parameters, and the names of those.
+    dropped: Vec<(Span, String)>,
     /// Names that are parameters already.
     used: BTreeSet<String>,
     /// What the value that comes next is called.
@@ -157,6 +165,46 @@ impl Finder<'_> {
     fn is_from_args(&self, expr: &Expr) -> bool {
         let chain = chain_of(self.bindings, expr).and_then(|chain| self.bindings.follow_chain(chain));
         chain.is_some_and(|chain| matches!(&chain.root, Root::Global(name) if *name == *"args"))
+    }
+
+    /// Removes the default of a parameter, from the end of what it is a default for, if it is a secret.
+    fn drop_secret(&mut self, name: Option<&str>, default: &Expr, from: BytePos) {
+        if let Expr::Lit(Lit::Str(text)) = unwrap(default)
+            && text_of(text).is_some_and(|text| is_secret(name.unwrap_or_default(), text))
+        {
+            self.dropped.push((Span::new(from, default.span().hi), name.unwrap_or_default().to_owned()));
+        }
+    }
+
+    /// A parameter taken out of `args`, which has its name already.
+    fn parameter(&mut self, property: &ObjectPatProp) {
+        match property {
+            ObjectPatProp::Assign(assign) => {
+                self.used.insert(assign.key.id.sym.as_str().to_owned());
+                if let Some(default) = &assign.value {
+                    self.drop_secret(Some(&assign.key.id.sym), default, assign.key.id.span.hi);
+                }
+            }
+            ObjectPatProp::KeyValue(pair) => {
+                let name = prop_name_text(&pair.key).unwrap_or_default();
+                if let Pat::Assign(assign) = &*pair.value {
+                    self.drop_secret(Some(&name), &assign.right, assign.left.span().hi);
+                }
+                self.used.insert(name);
+            }
+            ObjectPatProp::Rest(_) => {}
+        }
+    }
+
+    fn template(&mut self, template: &Tpl) {
+        let name = self.name.clone().unwrap_or_default();
+        let text =
+            template.quasis.first().and_then(|part| part.cooked.as_ref()).and_then(|text| text.as_str());
+        if let Some(kind) = text.and_then(|text| kind_of_text(&name, text))
+            && !self.bindings.is_shadowed("args", template.span)
+        {
+            self.found.push((template.span, parameter_name(&name, kind), kind));
+        }
     }
 
     fn literal(&mut self, literal: &Lit) {
@@ -181,6 +229,11 @@ fn is_setting_name(name: &str) -> bool {
     let words = super::names::snake_case(name);
     let last = words.rsplit(['_', '-']).next().unwrap_or_default();
     SETTING_NAMES.contains(&last) || SETTING_NAMES.contains(&plain(name).as_str())
+}
+
+/// Whether a text must not be kept as a default.
+pub(crate) fn is_secret(name: &str, text: &str) -> bool {
+    kind_of_text(name, text) == Some(LiftedKind::Secret)
 }
 
 fn kind_of_text(name: &str, text: &str) -> Option<LiftedKind> {
@@ -208,6 +261,9 @@ fn kind_of_text(name: &str, text: &str) -> Option<LiftedKind> {
     {
         return Some(LiftedKind::Secret);
     }
+    if is_url && text.split_once('?').is_some_and(|(_, query)| query.split('&').any(is_secret_field)) {
+        return Some(LiftedKind::Secret);
+    }
     let is_path = text.len() > 1
         && (text.starts_with('/') || text.starts_with("~/"))
         && !text.contains(char::is_whitespace);
@@ -216,6 +272,14 @@ fn kind_of_text(name: &str, text: &str) -> Option<LiftedKind> {
         .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !text.contains(' '));
     (is_url || is_path || is_email || (is_setting_name(name) && !text.is_empty()))
         .then_some(LiftedKind::Setting)
+}
+
+/// `token=…` in a URL.
+fn is_secret_field(field: &str) -> bool {
+    field.split_once('=').is_some_and(|(name, value)| {
+        let name = plain(name);
+        value.len() >= 4 && (name == "key" || SECRET_NAMES.iter().any(|secret| name.ends_with(secret)))
+    })
 }
 
 /// Long, without spaces, and with digits among the letters of both cases: nobody writes that by hand.
@@ -249,17 +313,47 @@ fn parameter_name(name: &str, kind: LiftedKind) -> String {
     camel
 }
 
+/// What the last field of a chain is called.
+fn last_name(expr: &Expr) -> Option<String> {
+    match unwrap(expr) {
+        Expr::Ident(name) => Some(name.sym.as_str().to_owned()),
+        other => as_member(other).and_then(|(member, ..)| last_key(&member.prop)),
+    }
+}
+
+fn last_key(property: &MemberProp) -> Option<String> {
+    match property {
+        MemberProp::Ident(name) => Some(name.sym.as_str().to_owned()),
+        MemberProp::Computed(computed) => static_text(&computed.expr),
+        MemberProp::PrivateName(name) => Some(name.name.as_str().to_owned()),
+    }
+}
+
 impl Visit for Finder<'_> {
     noop_visit_type!();
 
     fn visit_expr(&mut self, expr: &Expr) {
         match expr {
             Expr::Lit(literal) => self.literal(literal),
-            // What is a fallback of a parameter already was lifted before.
+            Expr::Tpl(template) if template.exprs.is_empty() => self.template(template),
+            // What is a fallback of a parameter already was lifted before, and only a secret has to go.
             Expr::Bin(binary)
                 if self.is_from_args(&binary.left) && matches!(unwrap(&binary.right), Expr::Lit(_)) =>
             {
                 binary.left.visit_with(self);
+                let name = last_name(&binary.left);
+                self.drop_secret(name.as_deref(), &binary.right, binary.left.span().hi);
+            }
+            Expr::Assign(assignment) => {
+                assignment.left.visit_with(self);
+                let name = match &assignment.left {
+                    AssignTarget::Simple(SimpleAssignTarget::Member(member)) => last_key(&member.prop),
+                    AssignTarget::Simple(SimpleAssignTarget::Ident(name)) => {
+                        Some(name.id.sym.as_str().to_owned())
+                    }
+                    _ => None,
+                };
+                self.named(name, &assignment.right);
             }
             Expr::Member(member) => {
                 if let (true, Some(name)) = (self.is_from_args(&member.obj), member.prop.as_ident()) {
@@ -292,19 +386,36 @@ impl Visit for Finder<'_> {
         match &declarator.name {
             Pat::Ident(name) => self.named(Some(name.id.sym.as_str().to_owned()), init),
             Pat::Object(pattern) if self.is_from_args(init) => {
-                for property in &pattern.props {
-                    match property {
-                        ObjectPatProp::Assign(assign) => {
-                            self.used.insert(assign.key.id.sym.as_str().to_owned())
-                        }
-                        ObjectPatProp::KeyValue(pair) => {
-                            self.used.insert(prop_name_text(&pair.key).unwrap_or_default())
-                        }
-                        ObjectPatProp::Rest(_) => false,
-                    };
-                }
+                pattern.props.iter().for_each(|property| self.parameter(property));
             }
-            _ => self.named(None, init),
+            pattern => {
+                pattern.visit_with(self);
+                self.named(None, init);
+            }
+        }
+    }
+
+    fn visit_assign_pat(&mut self, pattern: &AssignPat) {
+        let name = pattern.left.as_ident().map(|name| name.id.sym.as_str().to_owned());
+        pattern.left.visit_with(self);
+        self.named(name, &pattern.right);
+    }
+
+    fn visit_assign_pat_prop(&mut self, property: &AssignPatProp) {
+        if let Some(default) = &property.value {
+            self.named(Some(property.key.id.sym.as_str().to_owned()), default);
+        }
+    }
+
+    fn visit_class_prop(&mut self, property: &ClassProp) {
+        if let Some(value) = &property.value {
+            self.named(prop_name_text(&property.key), value);
+        }
+    }
+
+    fn visit_private_prop(&mut self, property: &PrivateProp) {
+        if let Some(value) = &property.value {
+            self.named(Some(property.key.name.as_str().to_owned()), value);
         }
     }
 
@@ -346,6 +457,34 @@ mod tests {
         ] {
             assert_eq!(lifted(code), expected);
         }
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_a_value_has_a_name() {
+        for (code, expected) in [
+            ("cfg.apiKey = 'abcd1234'", "cfg.apiKey = args.apiKey"),
+            ("cfg['api-key'] = 'abcd1234'", "cfg['api-key'] = args.apiKey"),
+            ("function f(token = 'abcd1234') {}", "function f(token = args.token) {}"),
+            ("const { token = 'abcd1234' } = cfg", "const { token = args.token } = cfg"),
+            (
+                "class A { #token = 'abcd1234'; apiKey = 'efgh5678' }",
+                "class A { #token = args.token; apiKey = args.apiKey }",
+            ),
+            ("const key = `-----BEGIN RSA`", "const key = args.key"),
+            ("f('https://x.y/z?q=1&api_key=abcd')", "f(args.secret)"),
+            ("mcp.a.b({ password: args.password ?? 'hunter2' })", "mcp.a.b({ password: args.password })"),
+            (
+                "const { password = 'hunter2', a: token = 'abcd' } = args",
+                "const { password, a: token = 'abcd' } = args",
+            ),
+            ("const { token: t = 'abcd1234' } = args", "const { token: t } = args"),
+        ] {
+            assert_eq!(lifted(code), expected);
+            assert_eq!(lifted(expected), expected, "lifting twice is lifting once");
+        }
+        let code = "f(args.password ?? 'hunter2')";
+        let literals = lift_literals(code).expect("lifts").literals;
+        assert_eq!((literals[0].parameter.as_str(), literals[0].kind), ("password", LiftedKind::Secret));
     }
 
     #[test]

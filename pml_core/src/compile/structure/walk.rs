@@ -209,21 +209,37 @@ impl<'a> Builder<'a> {
     }
 
     fn try_statement(&mut self, statement: &'a TryStmt) {
-        match &statement.handler {
-            Some(handler) => {
-                let node = self.decision(statement.span.lo, "try");
-                self.block(&statement.block.stmts);
-                let body_ends = std::mem::replace(&mut self.frontier, Frontier::of(node, Way::Catch));
-                self.probe(node, Site::Catch { block: handler.body.span });
-                self.block(&handler.body.stmts);
-                let catch_ends = std::mem::replace(&mut self.frontier, body_ends);
-                self.frontier.join(catch_ends);
+        let Some(finalizer) = &statement.finalizer else {
+            self.try_and_catch(statement);
+            return;
+        };
+        // What returns inside leaves through the `finally`, and returns from there.
+        self.returns.push(Vec::new());
+        self.try_and_catch(statement);
+        let returned = self.returns.pop().unwrap_or_default();
+        let goes_on = self.frontier.len() > 0;
+        self.add_ends(&returned);
+        self.block(&finalizer.stmts);
+        if !returned.is_empty() {
+            let ends = if goes_on { self.frontier.clone() } else { std::mem::take(&mut self.frontier) };
+            if let Some(returns) = self.returns.last_mut() {
+                ends.add_to(returns);
             }
-            None => self.block(&statement.block.stmts),
         }
-        if let Some(finalizer) = &statement.finalizer {
-            self.block(&finalizer.stmts);
-        }
+    }
+
+    fn try_and_catch(&mut self, statement: &'a TryStmt) {
+        let Some(handler) = &statement.handler else {
+            self.block(&statement.block.stmts);
+            return;
+        };
+        let node = self.decision(statement.span.lo, "try");
+        self.block(&statement.block.stmts);
+        let body_ends = std::mem::replace(&mut self.frontier, Frontier::of(node, Way::Catch));
+        self.probe(node, Site::Catch { block: handler.body.span });
+        self.block(&handler.body.stmts);
+        let catch_ends = std::mem::replace(&mut self.frontier, body_ends);
+        self.frontier.join(catch_ends);
     }
 
     fn jump(&mut self, label: Option<&Ident>, is_break: bool) {
