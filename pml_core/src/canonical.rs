@@ -43,7 +43,7 @@ fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
     let mut links = links.list();
     let mut replaced_to = 0;
     for (index, token) in tokens.iter().enumerate() {
-        let start = offset(token.span.lo);
+        let (start, end) = (offset(token.span.lo), offset(token.span.hi));
         if start < replaced_to {
             continue;
         }
@@ -63,8 +63,19 @@ fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
                 link.tokens().iter().for_each(|text| push_text(&mut canonical, text.as_bytes()));
             }
         }
-        if replaced_to <= start && !is_trailing_comma(tokens, index) {
-            push_text(&mut canonical, code.as_bytes().get(start..offset(token.span.hi)).unwrap_or_default());
+        if replaced_to > start {
+            continue;
+        }
+        match token.token {
+            Token::Comma if is_trailing_comma(tokens, index) => {}
+            // Most tokens are one byte long.
+            Token::Comma => canonical.extend_from_slice(b",\n"),
+            Token::Dot => canonical.extend_from_slice(b".\n"),
+            Token::LParen => canonical.extend_from_slice(b"(\n"),
+            Token::RParen => canonical.extend_from_slice(b")\n"),
+            Token::Semi => canonical.extend_from_slice(b";\n"),
+            Token::Colon => canonical.extend_from_slice(b":\n"),
+            _ => push_text(&mut canonical, code.as_bytes().get(start..end).unwrap_or_default()),
         }
     }
     missing.iter().for_each(|_| canonical.extend_from_slice(b";\n"));
@@ -87,9 +98,6 @@ fn push_text(canonical: &mut Vec<u8>, text: &[u8]) {
 
 /// A comma that only ends a list; in an array it must not be a hole.
 fn is_trailing_comma(tokens: &[TokenAndSpan], index: usize) -> bool {
-    if tokens[index].token != Token::Comma {
-        return false;
-    }
     let before = index.checked_sub(1).map(|before| tokens[before].token);
     match tokens.get(index + 1).map(|after| after.token) {
         Some(Token::RParen | Token::RBrace) => true,

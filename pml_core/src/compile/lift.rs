@@ -1,5 +1,7 @@
 //! Lifting: literals that look like secrets or settings become parameters; a setting keeps its value as the default, a secret doesn't.
 
+mod kind;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,8 @@ use super::bindings::Bindings;
 use super::edits::Edits;
 use super::parse::{Parsed, range};
 use super::value::{Root, as_member, chain_of, prop_name_text, static_text, text_of, unwrap};
+pub(crate) use kind::is_secret;
+use kind::{is_setting_name, kind_of_text, parameter_name};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -34,75 +38,6 @@ pub struct Lifted {
     pub code: String,
     pub literals: Vec<LiftedLiteral>,
 }
-
-const SECRET_NAMES: &[&str] = &[
-    "apikey",
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "authorization",
-    "credential",
-    "privatekey",
-    "accesskey",
-    "passphrase",
-];
-
-/// How the secrets of well-known services start.
-const SECRET_STARTS: &[&str] = &[
-    "sk-",
-    "sk_live_",
-    "sk_test_",
-    "pk_live_",
-    "rk_live_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "Bearer ",
-    "Basic ",
-    "-----BEGIN",
-    "eyJhbGci",
-    "npm_",
-    "hf_",
-];
-
-const SETTING_NAMES: &[&str] = &[
-    "url",
-    "uri",
-    "endpoint",
-    "host",
-    "hostname",
-    "port",
-    "path",
-    "file",
-    "filename",
-    "directory",
-    "dir",
-    "folder",
-    "email",
-    "channel",
-    "bucket",
-    "region",
-    "database",
-    "table",
-    "timeout",
-    "timeoutms",
-    "limit",
-    "retries",
-    "interval",
-    "model",
-    "repo",
-    "repository",
-    "owner",
-    "branch",
-];
 
 pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
     let mut finder =
@@ -219,98 +154,6 @@ impl Finder<'_> {
             self.found.push((literal.span(), base, kind));
         }
     }
-}
-
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-fn is_setting_name(name: &str) -> bool {
-    let words = super::names::snake_case(name);
-    let last = words.rsplit(['_', '-']).next().unwrap_or_default();
-    SETTING_NAMES.contains(&last) || SETTING_NAMES.contains(&plain(name).as_str())
-}
-
-/// Whether a text must not be kept as a default.
-pub(crate) fn is_secret(name: &str, text: &str) -> bool {
-    kind_of_text(name, text) == Some(LiftedKind::Secret)
-}
-
-fn kind_of_text(name: &str, text: &str) -> Option<LiftedKind> {
-    let plain_name = plain(name);
-    let named_secret = SECRET_NAMES.iter().any(|secret| plain_name.ends_with(secret)) && text.len() >= 4;
-    if named_secret
-        || SECRET_STARTS.iter().any(|start| text.len() > start.len() + 3 && text.starts_with(start))
-        || looks_random(text)
-    {
-        return Some(LiftedKind::Secret);
-    }
-    let is_url = text.split_once("://").is_some_and(|(scheme, rest)| {
-        !rest.is_empty()
-            && !scheme.is_empty()
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
-    });
-    // A password inside a URL makes the whole of it a secret.
-    if is_url
-        && text.split_once("://").is_some_and(|(_, rest)| {
-            rest.split('/')
-                .next()
-                .and_then(|authority| authority.rsplit_once('@'))
-                .is_some_and(|(user, _)| user.contains(':'))
-        })
-    {
-        return Some(LiftedKind::Secret);
-    }
-    if is_url && text.split_once('?').is_some_and(|(_, query)| query.split('&').any(is_secret_field)) {
-        return Some(LiftedKind::Secret);
-    }
-    let is_path = text.len() > 1
-        && (text.starts_with('/') || text.starts_with("~/"))
-        && !text.contains(char::is_whitespace);
-    let is_email = text
-        .split_once('@')
-        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !text.contains(' '));
-    (is_url || is_path || is_email || (is_setting_name(name) && !text.is_empty()))
-        .then_some(LiftedKind::Setting)
-}
-
-/// `token=…` in a URL.
-fn is_secret_field(field: &str) -> bool {
-    field.split_once('=').is_some_and(|(name, value)| {
-        let name = plain(name);
-        value.len() >= 4 && (name == "key" || SECRET_NAMES.iter().any(|secret| name.ends_with(secret)))
-    })
-}
-
-/// Long, without spaces, and with digits among the letters of both cases: nobody writes that by hand.
-fn looks_random(text: &str) -> bool {
-    let has = |test: fn(&char) -> bool| text.chars().any(|c| test(&c));
-    text.len() >= 32
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=_-".contains(c))
-        && has(char::is_ascii_digit)
-        && ((has(char::is_ascii_lowercase) && has(char::is_ascii_uppercase))
-            || text.chars().all(|c| c.is_ascii_hexdigit()))
-}
-
-fn parameter_name(name: &str, kind: LiftedKind) -> String {
-    let mut camel = String::new();
-    for (index, word) in super::names::snake_case(name)
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .enumerate()
-    {
-        let mut letters = word.chars();
-        match (index, letters.next()) {
-            (0, Some(first)) => camel.push(first),
-            (_, Some(first)) => camel.extend(first.to_uppercase()),
-            (_, None) => {}
-        }
-        camel.push_str(letters.as_str());
-    }
-    if !camel.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        camel = if kind == LiftedKind::Secret { "secret".to_owned() } else { "setting".to_owned() };
-    }
-    camel
 }
 
 /// What the last field of a chain is called.
@@ -434,95 +277,4 @@ impl Visit for Finder<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::compile::{LiftedKind, infer_parameters, lift_literals};
-
-    fn lifted(code: &str) -> String {
-        lift_literals(code).unwrap_or_else(|error| panic!("{code}: {error}")).code
-    }
-
-    #[test]
-    fn secrets_leave_the_code() {
-        for (code, expected) in [
-            ("const API_KEY = 'abcd1234'", "const API_KEY = args.apiKey"),
-            ("mcp.a.b({ token: 'hunter2!' })", "mcp.a.b({ token: args.token })"),
-            ("mcp.a.b({ x: 'sk-0123456789' })", "mcp.a.b({ x: args.x })"),
-            ("f('ghp_0123456789abcdef')", "f(args.secret)"),
-            ("f('0123456789abcdef0123456789abcdef')", "f(args.secret)"),
-            ("const db = 'postgres://u:pw@h/d'", "const db = args.db"),
-            (
-                "const h = { Authorization: 'Bearer abcdef' }",
-                "const h = { Authorization: args.authorization }",
-            ),
-        ] {
-            assert_eq!(lifted(code), expected);
-        }
-    }
-
-    #[test]
-    fn a_secret_is_found_wherever_a_value_has_a_name() {
-        for (code, expected) in [
-            ("cfg.apiKey = 'abcd1234'", "cfg.apiKey = args.apiKey"),
-            ("cfg['api-key'] = 'abcd1234'", "cfg['api-key'] = args.apiKey"),
-            ("function f(token = 'abcd1234') {}", "function f(token = args.token) {}"),
-            ("const { token = 'abcd1234' } = cfg", "const { token = args.token } = cfg"),
-            (
-                "class A { #token = 'abcd1234'; apiKey = 'efgh5678' }",
-                "class A { #token = args.token; apiKey = args.apiKey }",
-            ),
-            ("const key = `-----BEGIN RSA`", "const key = args.key"),
-            ("f('https://x.y/z?q=1&api_key=abcd')", "f(args.secret)"),
-            ("mcp.a.b({ password: args.password ?? 'hunter2' })", "mcp.a.b({ password: args.password })"),
-            (
-                "const { password = 'hunter2', a: token = 'abcd' } = args",
-                "const { password, a: token = 'abcd' } = args",
-            ),
-            ("const { token: t = 'abcd1234' } = args", "const { token: t } = args"),
-        ] {
-            assert_eq!(lifted(code), expected);
-            assert_eq!(lifted(expected), expected, "lifting twice is lifting once");
-        }
-        let code = "f(args.password ?? 'hunter2')";
-        let literals = lift_literals(code).expect("lifts").literals;
-        assert_eq!((literals[0].parameter.as_str(), literals[0].kind), ("password", LiftedKind::Secret));
-    }
-
-    #[test]
-    fn settings_keep_their_value_as_the_default() {
-        let code = "await mcp.http.get({ url: 'https://example.org/api', timeoutMs: 500 })";
-        let lifted = lift_literals(code).expect("lifts");
-        assert_eq!(
-            lifted.code,
-            "await mcp.http.get({ url: (args.url ?? 'https://example.org/api'), timeoutMs: (args.timeoutMs ?? 500) })"
-        );
-        assert_eq!(lifted.literals.len(), 2);
-        assert_eq!(lifted.literals[0].kind, LiftedKind::Setting);
-        let schema = infer_parameters(&lifted.code).expect("parses");
-        assert_eq!(schema["properties"]["url"]["default"], "https://example.org/api");
-        assert_eq!(schema["properties"]["timeoutMs"]["default"], 500);
-    }
-
-    #[test]
-    fn ordinary_literals_stay() {
-        for code in [
-            "mcp.a.b({ title: 'Hello', n: 3 })",
-            "'use strict'",
-            "x['sk-0123456789']",
-            "switch (x) { case '/tmp/a': y() }",
-            "function f(args) { return g({ url: 'https://a.b' }) }",
-            "enum E { A = '/etc/x' }",
-            "if (a === 1) b('text')",
-        ] {
-            assert_eq!(lifted(code), code);
-        }
-    }
-
-    #[test]
-    fn names_are_free_and_one_value_is_one_parameter() {
-        let code =
-            "f(args.url); g({ url: 'https://a.b' }); h({ url: 'https://a.b' }); i({ url: 'https://c.d' })";
-        let expected = "f(args.url); g({ url: (args.url2 ?? 'https://a.b') }); h({ url: (args.url2 ?? 'https://a.b') }); i({ url: (args.url3 ?? 'https://c.d') })";
-        assert_eq!(lifted(code), expected);
-        assert_eq!(lifted(expected), expected);
-    }
-}
+mod tests;
