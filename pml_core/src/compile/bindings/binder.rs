@@ -31,11 +31,12 @@ impl Binder {
         let whole = Span::new(BytePos(1), BytePos(1 + parsed.code.len() as u32));
         let mut binder = Self {
             found: Bindings::default(),
-            scopes: Vec::new(),
-            names: FxHashMap::default(),
-            hidden: Vec::new(),
+            scopes: Vec::with_capacity(16),
+            names: FxHashMap::with_capacity_and_hasher(32, Default::default()),
+            hidden: Vec::with_capacity(32),
         };
         binder.found.by_position.numbers = vec![0; parsed.code.len() + 2];
+        binder.found.list.reserve(32);
         binder.in_scope(whole, |binder| {
             for statement in parsed.statements() {
                 binder.hoist_statement(statement);
