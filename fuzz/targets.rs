@@ -73,7 +73,7 @@ pub fn compile_target(data: &[u8]) {
     else {
         return;
     };
-    let ids: Vec<&str> = compiled.structure.nodes.iter().map(|node| node.id()).collect();
+    let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_core::compile::Node::id).collect();
     for edge in &compiled.structure.edges {
         assert!(ids.contains(&&*edge.from) && ids.contains(&&*edge.to), "an edge joins two nodes");
     }

@@ -12,7 +12,7 @@ CREATE TABLE pml.capability_aliases (
 CREATE INDEX capability_aliases_target ON pml.capability_aliases (target_fqdn);
 -- How pml_resolve finds it.
 CREATE INDEX capability_aliases_scoped_name ON pml.capability_aliases
-  USING hash ((org || '.' || project || ':' || alias));
+  USING hash (@extschema@.pml_scoped(org, project, alias));
 COMMENT ON TABLE pml.capability_aliases IS 'Former names of capabilities, which still resolve';
 COMMENT ON COLUMN pml.capability_aliases.alias IS 'The former name';
 COMMENT ON COLUMN pml.capability_aliases.org IS 'Organisation of the scope in which it resolves';

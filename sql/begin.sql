@@ -16,7 +16,8 @@ CREATE FUNCTION @extschema@.pml_check_request(request jsonb) RETURNS jsonb
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   checked jsonb := @extschema@.pml_check_object('The request', request, @extschema@.pml_request_keys(), '{}');
-  options jsonb := @extschema@.pml_check_object('options', checked -> 'options', '{"timeout_ms": "integer"}', '{}');
+  options jsonb := CASE WHEN checked ? 'options'
+    THEN @extschema@.pml_check_object('options', checked -> 'options', '{"timeout_ms": "integer"}', '{}') END;
   problem text := CASE
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'
     WHEN checked ? 'tool' AND checked ?| '{code,capability}' THEN 'Give "tool" without "code" and "capability"'

@@ -58,14 +58,14 @@ BEGIN
     SELECT coalesce(jsonb_object_agg(found.written, found.fqdn), '{}')
     FROM (SELECT wanted.written, coalesce(
                    (SELECT r.id FROM pml.capability_records r
-                    WHERE r.org || '.' || r.project || ':' || r.display_name = wanted.place
+                    WHERE @extschema@.pml_scoped(r.org, r.project, r.display_name) = wanted.place
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL),
                    (SELECT r.id FROM pml.capability_records r
                     WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
-                                  WHERE a.org || '.' || a.project || ':' || a.alias = wanted.place)
+                                  WHERE @extschema@.pml_scoped(a.org, a.project, a.alias) = wanted.place)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
           FROM (SELECT name AS written,
-                       CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name ELSE $1 || '.' || $2 || ':' || name END AS place
+                       CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name ELSE @extschema@.pml_scoped($1, $2, name) END AS place
                 FROM unnest($3) AS name) AS wanted) AS found
     WHERE found.fqdn IS NOT NULL);
 END

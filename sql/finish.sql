@@ -152,10 +152,14 @@ COMMENT ON FUNCTION @extschema@.pml_trace(uuid, pml.workflow_state, jsonb, text,
   'Writes what a run and the runs inside it did, counts every call, and keeps the results of its tasks';
 
 CREATE FUNCTION @extschema@.pml_shown_tasks(tasks jsonb) RETURNS jsonb
-  LANGUAGE sql STABLE
+  LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF coalesce(tasks, '[]') IN ('[]', 'null') THEN
+    RETURN '{"tasks": []}'::jsonb;
+  END IF;
   -- A loop may have called thousands.
-  SELECT CASE WHEN coalesce($1, '[]') IN ('[]', 'null') THEN '{"tasks": []}'::jsonb ELSE (
+  RETURN (
     SELECT jsonb_build_object('tasks', jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
              'taskId', 't' || t.number, 'node', t.task -> 'node', 'kind', t.task -> 'kind',
              'name', CASE WHEN t.task ->> 'kind' = 'tool' THEN t.task ->> 'target'
@@ -164,9 +168,10 @@ CREATE FUNCTION @extschema@.pml_shown_tasks(tasks jsonb) RETURNS jsonb
              'resultPreview', @extschema@.pml_preview(t.task -> 'result'),
              'error', @extschema@.pml_error_text(t.task -> 'error'))) ORDER BY t.number) FILTER (WHERE t.number <= 50))
            || CASE WHEN count(*) > 50 THEN jsonb_build_object('omittedTasks', count(*) - 50) ELSE '{}' END
-    FROM jsonb_array_elements($1) WITH ORDINALITY AS t (task, number)
+    FROM jsonb_array_elements(tasks) WITH ORDINALITY AS t (task, number)
     LEFT JOIN pml.capability_records r
-      ON t.task ->> 'kind' = 'capability' AND r.id = split_part(t.task ->> 'target', '@', 1)) END
+      ON t.task ->> 'kind' = 'capability' AND r.id = split_part(t.task ->> 'target', '@', 1));
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_shown_tasks(jsonb) IS 'The calls of a run as agents see them: names and the beginning of each result';
 
@@ -215,9 +220,6 @@ BEGIN
   END IF;
   SELECT r.id, @extschema@.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
   FROM pml.capability_records r WHERE r.id = kept_fqdn;
-  PERFORM @extschema@.pml_trace(run_id, state, outcome, ran.id,
-    CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'called' WHEN went_well THEN ran.name END);
-
   shown := CASE WHEN went_well
       THEN jsonb_build_object('status', 'success', 'result', coalesce(outcome -> 'result', 'null'))
       ELSE jsonb_build_object('status', 'error', 'error', coalesce(nullif(outcome -> 'error', 'null'),
@@ -238,6 +240,9 @@ BEGIN
       expires_at = CASE WHEN w.expires_at < now() + interval '5 minutes' THEN now() + interval '5 minutes' ELSE w.expires_at END
   WHERE w.workflow_id = pml_finish.workflow_id;
   PERFORM @extschema@.pml_forget_expired(20);
+  -- Last, since it locks the record of what was called: others who call the same wait for the rest of this transaction.
+  PERFORM @extschema@.pml_trace(run_id, state, outcome, ran.id,
+    CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'called' WHEN went_well THEN ran.name END);
   RETURN shown;
 END
 $$;

@@ -9,7 +9,7 @@ BEGIN
   SELECT r.display_name INTO holder
   FROM pml.capability_records r
   WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
-                WHERE a.org || '.' || a.project || ':' || a.alias = $1 || '.' || $2 || ':' || $3)
+                WHERE @extschema@.pml_scoped(a.org, a.project, a.alias) = @extschema@.pml_scoped($1, $2, $3))
     AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
@@ -19,7 +19,7 @@ BEGIN
                     @extschema@.pml_free_name($1, $2, $3), $3);
   END IF;
   PERFORM FROM pml.capability_records r
-  WHERE r.org || '.' || r.project || ':' || r.display_name = $1 || '.' || $2 || ':' || $3
+  WHERE @extschema@.pml_scoped(r.org, r.project, r.display_name) = @extschema@.pml_scoped($1, $2, $3)
     AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
@@ -319,7 +319,15 @@ COMMENT ON FUNCTION @extschema@.pml_refuse_change() IS 'Trigger: refuses the sta
 
 CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_fill();
-CREATE TRIGGER capability_records_a_guard BEFORE UPDATE ON pml.capability_records
+-- Of every column but the counts: being used is no change, and must cost little.
+CREATE TRIGGER capability_records_a_guard
+  BEFORE UPDATE OF
+    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
+    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
+    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
+    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
+    parameters_explicit, output_schema, output_explicit, search
+  ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_guard();
 CREATE TRIGGER capability_versions_immutable BEFORE UPDATE OR DELETE ON pml.capability_versions
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_refuse_change('Make a new version with pml_update or pml_rollback.');

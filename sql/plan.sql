@@ -21,7 +21,7 @@ CREATE FUNCTION @extschema@.pml_called(keys text[], tools text[]) RETURNS jsonb
 DECLARE
   frontier text[] := keys;
   level jsonb;
-  found jsonb := '{}';
+  found jsonb := jsonb_build_object();
   all_tools text[] := tools;
 BEGIN
   -- Level by level; what can't be seen is left out, and fails when it is called.
@@ -48,16 +48,19 @@ COMMENT ON FUNCTION @extschema@.pml_called(text[], text[]) IS
   'The capabilities that code calls, and those that they call, by the keys under which they are called; and all tools';
 
 CREATE FUNCTION @extschema@.pml_shown_dag(structure jsonb) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT CASE WHEN coalesce($1 -> 'nodes', '[]') = '[]' THEN '{"nodes": [], "edges": []}'::jsonb
-    ELSE jsonb_build_object('edges', $1 -> 'edges', 'nodes', (
-      SELECT jsonb_agg((node - ARRAY['arguments', 'capabilityId']) || CASE WHEN node ? 'capabilityId'
-               THEN jsonb_build_object('capability', coalesce(@extschema@.pml_name_here(r.org, r.project, r.display_name),
-                                                              'not found'))
-               ELSE '{}' END ORDER BY place)
-      FROM jsonb_array_elements($1 -> 'nodes') WITH ORDINALITY AS n (node, place)
-      LEFT JOIN pml.capability_records r ON r.id = node ->> 'capabilityId')) END
+BEGIN
+  IF coalesce(structure -> 'nodes', '[]') = '[]' THEN
+    RETURN '{"nodes": [], "edges": []}'::jsonb;
+  END IF;
+  RETURN jsonb_build_object('edges', structure -> 'edges', 'nodes', (
+    SELECT jsonb_agg((n.node - ARRAY['arguments', 'capabilityId']) || CASE WHEN n.node ? 'capabilityId'
+             THEN jsonb_build_object('capability', coalesce(@extschema@.pml_name_here(r.org, r.project, r.display_name), 'not found'))
+             ELSE '{}' END ORDER BY n.place)
+    FROM jsonb_array_elements(structure -> 'nodes') WITH ORDINALITY AS n (node, place)
+    LEFT JOIN pml.capability_records r ON r.id = n.node ->> 'capabilityId'));
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_shown_dag(jsonb) IS
   'A structure as agents see it: names in the place of FQDNs, and without the arguments';

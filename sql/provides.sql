@@ -31,6 +31,9 @@ BEGIN
   FROM jsonb_array_elements(@extschema@.pml_provides_between(
          (SELECT coalesce(jsonb_object_agg(t.tool_id, jsonb_build_object('input', t.input_schema, 'output', t.output_schema)), '{}')
           FROM pml.tool_schema t WHERE t.org = $1 AND t.project = $2), $3)) AS edge;
+  -- In the order in which calls are counted, so that the two can't wait for each other.
+  PERFORM FROM pml.capability_records r
+  WHERE r.org = $1 AND r.project = $2 AND r.tools_used && $3 AND r.deleted_at IS NULL ORDER BY r.id FOR NO KEY UPDATE;
   UPDATE pml.capability_records r SET structure = NULL
   WHERE r.org = $1 AND r.project = $2 AND r.tools_used && $3 AND r.deleted_at IS NULL;
 END

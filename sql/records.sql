@@ -64,12 +64,12 @@ CREATE INDEX capability_records_parent ON pml.capability_records (parent_id) WHE
 
 -- pml_resolve's ways in: one page, no comparing; a tree takes three or four and a comparison for each bit of the count.
 CREATE INDEX capability_records_scoped_name ON pml.capability_records
-  USING hash ((org || '.' || project || ':' || display_name));
+  USING hash (@extschema@.pml_scoped(org, project, display_name));
 CREATE INDEX capability_records_fqdn ON pml.capability_records USING hash (id);
 -- How registering finds the same code. Like those above it can't be mistaken for another index on org and project, as
 -- trees that begin with these are in a table that was never analyzed: registering would read the whole scope.
 CREATE INDEX capability_records_scoped_code ON pml.capability_records
-  USING hash ((org || '.' || project || ':' || code_hash));
+  USING hash (@extschema@.pml_scoped(org, project, code_hash));
 
 -- Two sessions that register the same code at once: one makes the record, the other finds it. Private records of
 -- different people may hold the same code, since neither may learn of the other's; so may forks and later versions.

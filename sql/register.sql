@@ -5,12 +5,12 @@ CREATE FUNCTION @extschema@.pml_same_code(code_hash text, name text) RETURNS TAB
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  place text := @extschema@.pml_org() || '.' || @extschema@.pml_project() || ':' || $1;
+  place text := @extschema@.pml_scoped(@extschema@.pml_org(), @extschema@.pml_project(), $1);
 BEGIN
   RETURN QUERY
-    SELECT r.id, r.display_name
+    SELECT r.id::text, r.display_name::text
     FROM pml.capability_records r
-    WHERE r.org || '.' || r.project || ':' || r.code_hash = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
+    WHERE @extschema@.pml_scoped(r.org, r.project, r.code_hash) = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
     ORDER BY r.display_name = $2 DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
     LIMIT 1;
 END

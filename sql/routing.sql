@@ -14,14 +14,14 @@ BEGIN
           WHERE o.id = split_part(tool, '@', 1) AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, true FROM pml.capability_records o
-          WHERE o.org || '.' || o.project || ':' || o.display_name = $1 || '.' || $2 || ':' || tool AND o.deleted_at IS NULL
+          WHERE @extschema@.pml_scoped(o.org, o.project, o.display_name) = @extschema@.pml_scoped($1, $2, tool) AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, true FROM pml.capability_records o
-          WHERE o.org || '.' || o.project || ':' || o.display_name = $1 || '.' || $2 || ':mcp:' || split_part(tool, ':', 1)
+          WHERE @extschema@.pml_scoped(o.org, o.project, o.display_name) = @extschema@.pml_scoped($1, $2, 'mcp:' || split_part(tool, ':', 1))
             AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, false FROM pml.capability_records o
-          WHERE o.org || '.' || o.project || ':' || o.display_name = 'pml.std:mcp:' || split_part(tool, ':', 1)
+          WHERE @extschema@.pml_scoped(o.org, o.project, o.display_name) = 'pml.std:mcp:' || split_part(tool, ':', 1)
             AND o.deleted_at IS NULL) AS r
     ORDER BY r.record_type, r.is_here DESC
     LIMIT 1) AS found ON true);

@@ -17,14 +17,13 @@ END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';
 
-CREATE FUNCTION @extschema@.pml_task_result(
-    workflow_id uuid, task_id text, "offset" integer DEFAULT 0, "limit" integer DEFAULT NULL, format text DEFAULT 'raw')
+CREATE FUNCTION @extschema@.pml_result_piece(workflow_id uuid, task_id text, start integer, size integer, format text)
   RETURNS jsonb
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  start integer := greatest(coalesce("offset", 0), 0);
+  begins integer := greatest(coalesce(start, 0), 0);
   kept record;
   content text;
 BEGIN
@@ -53,10 +52,17 @@ BEGIN
   END IF;
   content := CASE format WHEN 'pretty' THEN jsonb_pretty(coalesce(kept.result, 'null')) ELSE coalesce(kept.result, 'null')::text END;
   RETURN jsonb_build_object(
-    'result', substr(content, start + 1, greatest(coalesce("limit", length(content)), 0)),
-    'total', length(content), 'offset', start, 'format', format,
-    'next_offset', CASE WHEN "limit" > 0 AND start + "limit"::bigint < length(content) THEN start + "limit"::bigint END);
+    'result', substr(content, begins + 1, greatest(coalesce(size, length(content)), 0)),
+    'total', length(content), 'offset', begins, 'format', format,
+    'next_offset', CASE WHEN size > 0 AND begins + size::bigint < length(content) THEN begins + size::bigint END);
 END
 $$;
+COMMENT ON FUNCTION @extschema@.pml_result_piece(uuid, text, integer, integer, text) IS 'pml_task_result, with names that PL/pgSQL allows';
+
+CREATE FUNCTION @extschema@.pml_task_result(
+    workflow_id uuid, task_id text, "offset" integer DEFAULT 0, "limit" integer DEFAULT NULL, format text DEFAULT 'raw')
+  RETURNS jsonb
+  LANGUAGE sql STABLE
+  RETURN @extschema@.pml_result_piece(workflow_id, task_id, "offset", "limit", format);
 COMMENT ON FUNCTION @extschema@.pml_task_result(uuid, text, integer, integer, text) IS
   'A piece of what a task of a run gave, as text: {result, total, offset, next_offset, format}';

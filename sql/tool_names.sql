@@ -7,8 +7,9 @@ CREATE TABLE pml.tool_names (
   kind text COLLATE "C" NOT NULL CHECK (kind IN ('capability', 'tool')),
   name text COLLATE "C" NOT NULL,
   fqdn text COLLATE "C",
-  PRIMARY KEY (org, project, tool_name),
-  UNIQUE (org, project, kind, name),
+  -- Neither begins with the scope: in a table that was never analyzed one could be mistaken for the other.
+  PRIMARY KEY (tool_name, org, project),
+  UNIQUE (name, kind, org, project),
   CHECK ((kind = 'capability') = (fqdn IS NOT NULL))
 );
 COMMENT ON TABLE pml.tool_names IS 'The wire name of every name and alias of a capability, and of every tool; kept by triggers';

@@ -220,7 +220,15 @@ COMMENT ON FUNCTION @extschema@.pml_alias_keep() IS 'Trigger: an alias holds its
 
 CREATE TRIGGER capability_records_b_identify BEFORE INSERT ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_identify();
-CREATE TRIGGER capability_records_keep AFTER INSERT OR UPDATE ON pml.capability_records
+-- Of every column but the counts, from which nothing follows.
+CREATE TRIGGER capability_records_keep
+  AFTER INSERT OR UPDATE OF
+    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
+    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
+    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
+    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
+    parameters_explicit, output_schema, output_explicit, search
+  ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_keep();
 CREATE TRIGGER capability_records_refuse_delete BEFORE DELETE ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_refuse_delete();

@@ -51,32 +51,45 @@ fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
 
     // Strings lose a quote, every token gets a line end.
     let mut canonical = Vec::with_capacity(code.len() + tokens.len());
+    let bytes = code.as_bytes();
     let mut missing = &ends.missing[..];
     let mut links = links.list();
     let mut replaced_to = 0;
+    // Nothing but tokens comes before this.
+    let mut plain_to = 0;
     for (index, token) in tokens.iter().enumerate() {
-        let start = offset(token.span.lo);
-        if start < replaced_to {
-            continue;
-        }
-        while let [end, rest @ ..] = missing
-            && *end <= token.span.lo
-        {
-            missing = rest;
-            canonical.extend_from_slice(b";\n");
-        }
-        // A link inside of one that was taken is dropped, as it is in the text.
-        while let [link, rest @ ..] = links
-            && link.start() <= start
-        {
-            links = rest;
-            if link.start() == start && replaced_to <= start {
-                replaced_to = link.end();
-                link.tokens().iter().for_each(|text| push_text(&mut canonical, text.as_bytes()));
+        let (start, end) = (offset(token.span.lo), offset(token.span.hi));
+        if start >= plain_to {
+            if start < replaced_to {
+                continue;
             }
+            while let [end, rest @ ..] = missing
+                && *end <= token.span.lo
+            {
+                missing = rest;
+                canonical.extend_from_slice(b";\n");
+            }
+            // A link inside of one that was taken is dropped, as it is in the text.
+            while let [link, rest @ ..] = links
+                && link.start() <= start
+            {
+                links = rest;
+                if link.start() == start && replaced_to <= start {
+                    replaced_to = link.end();
+                    link.tokens().iter().for_each(|text| push_text(&mut canonical, text.as_bytes()));
+                }
+            }
+            if start < replaced_to {
+                continue;
+            }
+            let next_end = missing.first().map_or(usize::MAX, |end| offset(*end));
+            plain_to = links.first().map_or(next_end, |link| next_end.min(link.start()));
         }
-        if replaced_to <= start && !is_trailing_comma(tokens, index) {
-            push_text(&mut canonical, code.as_bytes().get(start..offset(token.span.hi)).unwrap_or_default());
+        match bytes.get(start..end) {
+            Some(b",") if is_trailing_comma(tokens, index) => {}
+            Some([byte]) => canonical.extend_from_slice(&[*byte, b'\n']),
+            Some(text) => push_text(&mut canonical, text),
+            None => {}
         }
     }
     missing.iter().for_each(|_| canonical.extend_from_slice(b";\n"));
@@ -91,7 +104,6 @@ fn push_text(canonical: &mut Vec<u8>, text: &[u8]) {
             canonical.push(b'"');
             canonical.extend_from_slice(inner);
         }
-        [short] => canonical.push(*short),
         _ => canonical.extend_from_slice(text),
     }
     canonical.push(b'\n');
@@ -99,9 +111,6 @@ fn push_text(canonical: &mut Vec<u8>, text: &[u8]) {
 
 /// A comma that only ends a list; in an array it must not be a hole.
 fn is_trailing_comma(tokens: &[TokenAndSpan], index: usize) -> bool {
-    if tokens[index].token != Token::Comma {
-        return false;
-    }
     let before = index.checked_sub(1).map(|before| tokens[before].token);
     match tokens.get(index + 1).map(|after| after.token) {
         Some(Token::RParen | Token::RBrace) => true,

@@ -14,10 +14,10 @@ pub(crate) enum Kind {
     VersionNotFound,
     InvalidName,
     InvalidCode,
+    InvalidArgument,
     /// The compiler was asked to stop, for a query cancel.
     Interrupted,
     NotPermitted,
-    InvalidArgument,
     /// What Postgres itself says when a table may not be read.
     InsufficientPrivilege,
     DeprecatedAlias,
@@ -30,9 +30,9 @@ impl Kind {
             Kind::VersionNotFound => b"PM002",
             Kind::InvalidName => b"PM004",
             Kind::InvalidCode => b"PM005",
+            Kind::InvalidArgument => b"22023",
             Kind::Interrupted => b"57014",
             Kind::NotPermitted => b"PM006",
-            Kind::InvalidArgument => b"22023",
             Kind::InsufficientPrivilege => b"42501",
             Kind::DeprecatedAlias => b"01P01",
         }

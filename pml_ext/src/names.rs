@@ -24,6 +24,11 @@ fn pml_fqdn_parts(fqdn: &str) -> Vec<String> {
 }
 
 #[pg_extern(sql = false)]
+fn pml_scoped(org: &str, project: &str, name: &str) -> String {
+    [org, ".", project, ":", name].concat()
+}
+
+#[pg_extern(sql = false)]
 fn pml_check_part<'a>(what: Option<&str>, value: Option<&'a str>) -> Option<&'a str> {
     const KNOWN: [&str; 5] = ["org", "project", "namespace", "action", "server name"];
     let what = KNOWN.into_iter().find(|known| Some(*known) == what).unwrap_or("part of an FQDN");

@@ -30,6 +30,30 @@ const CALLS: &[&str] = &[
     "SELECT pml_fqdn($1, 'b', 'c', 'd', 'return 1')",
     "SELECT * FROM pml_list(visibility => $1)",
     "SELECT * FROM pml_list(sort_by => $1)",
+    "SELECT pml_begin(jsonb_build_object('capability', $1::text))",
+    "SELECT pml_begin(jsonb_build_object('tool', $1::text))",
+    "SELECT pml_begin(jsonb_build_object('code', 'return 5', 'name', $1::text))",
+    "SELECT pml_begin(jsonb_build_object('intent', 'x', coalesce($1::text, ''), 1))",
+    "SELECT pml_begin(to_jsonb($1::text))",
+    "SELECT pml_cap($1)",
+    "SELECT pml_cap('cap_lookup', jsonb_build_object('name', $1::text))",
+    "SELECT pml_cap('cap_whois', jsonb_build_object('name', $1::text))",
+    "SELECT pml_cap('cap_history', jsonb_build_object('name', $1::text))",
+    "SELECT pml_cap('cap_rename', jsonb_build_object('name', 'known', 'newName', $1::text, 'visibility', coalesce($1::text, 'x')))",
+    "SELECT pml_cap('cap_fork', jsonb_build_object('source', 'known', 'name', $1::text))",
+    "SELECT pml_cap('cap_merge', jsonb_build_object('sources', jsonb_build_array($1::text, 'known'), 'name', 'fresh'))",
+    "SELECT pml_cap('cap_list', jsonb_build_object(coalesce($1::text, ''), 1))",
+    "SELECT * FROM pml_discover('x', $1)",
+    "SELECT pml_task_result(gen_random_uuid(), $1)",
+    "SELECT pml_task_result(gen_random_uuid(), 't1', format => $1)",
+    "SELECT pml_register_tools($1, '[]')",
+    "SELECT pml_register_tools('fs', to_jsonb($1::text))",
+    "SELECT pml_register_tools('fs', jsonb_build_array(jsonb_build_object('name', 5, 'description', $1::text)))",
+    "SELECT pml_tool_used($1, 'x', true, 1)",
+    "SELECT pml_act_as($1, 'b', 'c', 'd')",
+    "SELECT pml_token_add($1, 'a', 'b', 'c')",
+    "SELECT pml_finish(gen_random_uuid(), to_jsonb($1::text))",
+    "SELECT pml_check_args('true', to_jsonb($1::text))",
 ];
 
 fn database() -> postgres::Client {
@@ -43,7 +67,9 @@ fn fingerprint(db: &mut postgres::Client) -> Option<String> {
         "SELECT md5(string_agg(everything, '|' ORDER BY everything)) FROM (
            SELECT r::text FROM pml.capability_records r UNION ALL SELECT v::text FROM pml.capability_versions v
            UNION ALL SELECT a::text FROM pml.capability_aliases a UNION ALL SELECT c::text FROM pml.name_claims c
-           UNION ALL SELECT t::text FROM pml.tool_schema t) AS x (everything)",
+           UNION ALL SELECT t::text FROM pml.tool_schema t UNION ALL SELECT t::text FROM pml.tool_names t
+           UNION ALL SELECT w::text FROM pml.workflow_state w UNION ALL SELECT u::text FROM pml.tool_usage u
+           UNION ALL SELECT t::text FROM pml.tokens t) AS x (everything)",
         &[],
     )
 }

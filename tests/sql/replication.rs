@@ -14,7 +14,9 @@ fn wait_until(mut holds: impl FnMut() -> bool) {
 fn content(db: &mut Client) {
     db.batch_execute(
         "SELECT pml_register('return 1', 'a', version_tag => 'v1.0.0'); SELECT pml_update('a', 'return 2');
-         SELECT pml_rename('a', 'b'); SELECT pml_register('return 3', 'gone'); SELECT pml_delete('gone')",
+         SELECT pml_rename('a', 'b'); SELECT pml_register('return 3', 'gone'); SELECT pml_delete('gone');
+         SELECT pml_token_add(repeat('ab', 32), 'acme', 'web', 'alice');
+         SELECT pml_finish((pml_begin('{\"capability\": \"b\"}') ->> 'workflow_id')::uuid, '{\"success\": true, \"result\": 1}')",
     )
     .unwrap();
 }
@@ -35,6 +37,20 @@ fn a_streaming_standby_resolves_and_registers_after_promotion() {
     reader.query("SELECT * FROM pml_list(), pml_lookup('b'), pml_history('b')", &[]).unwrap();
     assert_eq!(reader.refusal("SELECT pml_resolve('bb')").hint(), Some("Did you mean \"b\"?"));
     assert_eq!(reader.refusal("SELECT pml_register('return 4')").code().code(), "25006");
+    for reading in [
+        "SELECT tool_name FROM pml_tools()",
+        "SELECT name FROM pml_tool('mcp__util__b')",
+        "SELECT name FROM pml_discover('b')",
+        "SELECT pml_cap('cap_list', '{}')::text",
+        "SELECT pml_cap('cap_whois', '{\"name\": \"b\"}')::text",
+        "SELECT pml_begin('{\"intent\": \"b\"}')::text",
+        "SELECT actor FROM pml_act_as('local', 'default', 'alice', 'r') AS acts, pml_token_check(repeat('ab', 32))",
+        "SELECT pml_task_result(workflow_id, 'result')::text FROM pml.workflow_state",
+        "SELECT pml_stats()::text",
+        "SELECT pml_check_args('true', '{}')::text",
+    ] {
+        assert_eq!(reader.texts(reading).len(), 1, "{reading}");
+    }
 
     // What is committed later arrives.
     writer.batch_execute("SELECT pml_register('return 5', 'late')").unwrap();

@@ -134,6 +134,25 @@ fn resolve_reads_the_columns_that_it_thinks_it_reads() {
 }
 
 #[test]
+fn only_being_used_goes_unguarded() {
+    let mut db = Database::new().connect();
+    for trigger in ["capability_records_a_guard", "capability_records_keep"] {
+        let unguarded = db.texts(&format!(
+            "SELECT a.attname::text FROM pg_attribute a JOIN pg_trigger t ON t.tgrelid = a.attrelid
+             WHERE t.tgname = '{trigger}' AND a.attnum > 0 AND a.attnum <> ALL (t.tgattr) ORDER BY 1"
+        ));
+        assert_eq!(unguarded, ["success_count", "total_latency_ms", "usage_count"], "{trigger}");
+    }
+}
+
+#[test]
+fn the_columns_that_are_read_by_position() {
+    let mut db = Database::new().connect();
+    let claims = db.texts("SELECT attnum || ' ' || attname FROM pg_attribute WHERE attrelid = 'pml.name_claims'::regclass AND attname IN ('fqdn', 'reserved_until') ORDER BY attnum");
+    assert_eq!(claims, ["4 fqdn", "6 reserved_until"]);
+}
+
+#[test]
 fn dropping_the_extension_leaves_nothing_behind() {
     let mut db = Database::new().connect();
     db.batch_execute("SELECT pml_register('return 1', 'x')").unwrap();

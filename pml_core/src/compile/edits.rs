@@ -28,6 +28,10 @@ pub(crate) struct Edits {
 }
 
 impl Edits {
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self { list: Vec::with_capacity(count) }
+    }
+
     pub(crate) fn replace(&mut self, range: Range<usize>, text: impl Into<Cow<'static, str>>) {
         let end = range.end.max(range.start);
         self.list.push(Edit { start: range.start, end, text: text.into(), rank: Rank::Replace });

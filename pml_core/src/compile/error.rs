@@ -67,7 +67,9 @@ pub(crate) struct Places<'a> {
 
 impl<'a> Places<'a> {
     pub(crate) fn of(code: &'a str) -> Self {
-        Self { code, known: vec![(0, 1, 1)] }
+        let mut known = Vec::with_capacity(32);
+        known.push((0, 1, 1));
+        Self { code, known }
     }
 
     pub(crate) fn at(&mut self, offset: usize) -> (usize, usize) {

@@ -1,16 +1,20 @@
 //! Lifting: literals that look like secrets or settings become parameters; a setting keeps its value as the default, a secret doesn't.
 
+mod kind;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
-use swc_common::{Span, Spanned};
+use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::bindings::Bindings;
 use super::edits::Edits;
 use super::parse::{Parsed, range};
-use super::value::{Root, chain_of, prop_name_text, text_of, unwrap};
+use super::value::{Root, as_member, chain_of, prop_name_text, static_text, text_of, unwrap};
+pub(crate) use kind::is_secret;
+use kind::{is_setting_name, kind_of_text, parameter_name};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -35,77 +39,9 @@ pub struct Lifted {
     pub literals: Vec<LiftedLiteral>,
 }
 
-const SECRET_NAMES: &[&str] = &[
-    "apikey",
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "authorization",
-    "credential",
-    "privatekey",
-    "accesskey",
-    "passphrase",
-];
-
-/// How the secrets of well-known services start.
-const SECRET_STARTS: &[&str] = &[
-    "sk-",
-    "sk_live_",
-    "sk_test_",
-    "pk_live_",
-    "rk_live_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "Bearer ",
-    "Basic ",
-    "-----BEGIN",
-    "eyJhbGci",
-    "npm_",
-    "hf_",
-];
-
-const SETTING_NAMES: &[&str] = &[
-    "url",
-    "uri",
-    "endpoint",
-    "host",
-    "hostname",
-    "port",
-    "path",
-    "file",
-    "filename",
-    "directory",
-    "dir",
-    "folder",
-    "email",
-    "channel",
-    "bucket",
-    "region",
-    "database",
-    "table",
-    "timeout",
-    "timeoutms",
-    "limit",
-    "retries",
-    "interval",
-    "model",
-    "repo",
-    "repository",
-    "owner",
-    "branch",
-];
-
 pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
-    let mut finder = Finder { bindings, found: Vec::new(), used: BTreeSet::new(), name: None };
+    let mut finder =
+        Finder { bindings, found: Vec::new(), dropped: Vec::new(), used: BTreeSet::new(), name: None };
     for statement in parsed.statements() {
         statement.visit_with(&mut finder);
     }
@@ -135,12 +71,19 @@ pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
         literals.push(LiftedLiteral { parameter: parameter.clone(), kind, line, column });
         edits.replace(range(span), replacement);
     }
+    for (span, parameter) in finder.dropped {
+        let (line, column) = places.at(range(span).start);
+        literals.push(LiftedLiteral { parameter, kind: LiftedKind::Secret, line, column });
+        edits.remove(parsed.code, range(span));
+    }
     Lifted { code: edits.apply(parsed.code), literals }
 }
 
 struct Finder<'a> {
     bindings: &'a Bindings,
     found: Vec<(Span, String, LiftedKind)>,
+    /// Secrets that are defaults of parameters, and the names of those.
+    dropped: Vec<(Span, String)>,
     /// Names that are parameters already.
     used: BTreeSet<String>,
     /// What the value that comes next is called.
@@ -159,6 +102,46 @@ impl Finder<'_> {
         chain.is_some_and(|chain| matches!(&chain.root, Root::Global(name) if *name == *"args"))
     }
 
+    /// Removes the default of a parameter, from the end of what it is a default for, if it is a secret.
+    fn drop_secret(&mut self, name: Option<&str>, default: &Expr, from: BytePos) {
+        if let Expr::Lit(Lit::Str(text)) = unwrap(default)
+            && text_of(text).is_some_and(|text| is_secret(name.unwrap_or_default(), text))
+        {
+            self.dropped.push((Span::new(from, default.span().hi), name.unwrap_or_default().to_owned()));
+        }
+    }
+
+    /// A parameter taken out of `args`, which has its name already.
+    fn parameter(&mut self, property: &ObjectPatProp) {
+        match property {
+            ObjectPatProp::Assign(assign) => {
+                self.used.insert(assign.key.id.sym.as_str().to_owned());
+                if let Some(default) = &assign.value {
+                    self.drop_secret(Some(&assign.key.id.sym), default, assign.key.id.span.hi);
+                }
+            }
+            ObjectPatProp::KeyValue(pair) => {
+                let name = prop_name_text(&pair.key).unwrap_or_default();
+                if let Pat::Assign(assign) = &*pair.value {
+                    self.drop_secret(Some(&name), &assign.right, assign.left.span().hi);
+                }
+                self.used.insert(name);
+            }
+            ObjectPatProp::Rest(_) => {}
+        }
+    }
+
+    fn template(&mut self, template: &Tpl) {
+        let name = self.name.clone().unwrap_or_default();
+        let text =
+            template.quasis.first().and_then(|part| part.cooked.as_ref()).and_then(|text| text.as_str());
+        if let Some(kind) = text.and_then(|text| kind_of_text(&name, text))
+            && !self.bindings.is_shadowed("args", template.span)
+        {
+            self.found.push((template.span, parameter_name(&name, kind), kind));
+        }
+    }
+
     fn literal(&mut self, literal: &Lit) {
         let name = self.name.clone().unwrap_or_default();
         let kind = match literal {
@@ -173,80 +156,20 @@ impl Finder<'_> {
     }
 }
 
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+/// What the last field of a chain is called.
+fn last_name(expr: &Expr) -> Option<String> {
+    match unwrap(expr) {
+        Expr::Ident(name) => Some(name.sym.as_str().to_owned()),
+        other => as_member(other).and_then(|(member, ..)| last_key(&member.prop)),
+    }
 }
 
-fn is_setting_name(name: &str) -> bool {
-    let words = super::names::snake_case(name);
-    let last = words.rsplit(['_', '-']).next().unwrap_or_default();
-    SETTING_NAMES.contains(&last) || SETTING_NAMES.contains(&plain(name).as_str())
-}
-
-fn kind_of_text(name: &str, text: &str) -> Option<LiftedKind> {
-    let plain_name = plain(name);
-    let named_secret = SECRET_NAMES.iter().any(|secret| plain_name.ends_with(secret)) && text.len() >= 4;
-    if named_secret
-        || SECRET_STARTS.iter().any(|start| text.len() > start.len() + 3 && text.starts_with(start))
-        || looks_random(text)
-    {
-        return Some(LiftedKind::Secret);
+fn last_key(property: &MemberProp) -> Option<String> {
+    match property {
+        MemberProp::Ident(name) => Some(name.sym.as_str().to_owned()),
+        MemberProp::Computed(computed) => static_text(&computed.expr),
+        MemberProp::PrivateName(name) => Some(name.name.as_str().to_owned()),
     }
-    let is_url = text.split_once("://").is_some_and(|(scheme, rest)| {
-        !rest.is_empty()
-            && !scheme.is_empty()
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
-    });
-    // A password inside a URL makes the whole of it a secret.
-    if is_url
-        && text.split_once("://").is_some_and(|(_, rest)| {
-            rest.split('/')
-                .next()
-                .and_then(|authority| authority.rsplit_once('@'))
-                .is_some_and(|(user, _)| user.contains(':'))
-        })
-    {
-        return Some(LiftedKind::Secret);
-    }
-    let is_path = text.len() > 1
-        && (text.starts_with('/') || text.starts_with("~/"))
-        && !text.contains(char::is_whitespace);
-    let is_email = text
-        .split_once('@')
-        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !text.contains(' '));
-    (is_url || is_path || is_email || (is_setting_name(name) && !text.is_empty()))
-        .then_some(LiftedKind::Setting)
-}
-
-/// Long, without spaces, and with digits among the letters of both cases: nobody writes that by hand.
-fn looks_random(text: &str) -> bool {
-    let has = |test: fn(&char) -> bool| text.chars().any(|c| test(&c));
-    text.len() >= 32
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=_-".contains(c))
-        && has(char::is_ascii_digit)
-        && ((has(char::is_ascii_lowercase) && has(char::is_ascii_uppercase))
-            || text.chars().all(|c| c.is_ascii_hexdigit()))
-}
-
-fn parameter_name(name: &str, kind: LiftedKind) -> String {
-    let mut camel = String::new();
-    for (index, word) in super::names::snake_case(name)
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .enumerate()
-    {
-        let mut letters = word.chars();
-        match (index, letters.next()) {
-            (0, Some(first)) => camel.push(first),
-            (_, Some(first)) => camel.extend(first.to_uppercase()),
-            (_, None) => {}
-        }
-        camel.push_str(letters.as_str());
-    }
-    if !camel.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        camel = if kind == LiftedKind::Secret { "secret".to_owned() } else { "setting".to_owned() };
-    }
-    camel
 }
 
 impl Visit for Finder<'_> {
@@ -255,11 +178,25 @@ impl Visit for Finder<'_> {
     fn visit_expr(&mut self, expr: &Expr) {
         match expr {
             Expr::Lit(literal) => self.literal(literal),
-            // What is a fallback of a parameter already was lifted before.
+            Expr::Tpl(template) if template.exprs.is_empty() => self.template(template),
+            // What is a fallback of a parameter already was lifted before, and only a secret has to go.
             Expr::Bin(binary)
                 if self.is_from_args(&binary.left) && matches!(unwrap(&binary.right), Expr::Lit(_)) =>
             {
                 binary.left.visit_with(self);
+                let name = last_name(&binary.left);
+                self.drop_secret(name.as_deref(), &binary.right, binary.left.span().hi);
+            }
+            Expr::Assign(assignment) => {
+                assignment.left.visit_with(self);
+                let name = match &assignment.left {
+                    AssignTarget::Simple(SimpleAssignTarget::Member(member)) => last_key(&member.prop),
+                    AssignTarget::Simple(SimpleAssignTarget::Ident(name)) => {
+                        Some(name.id.sym.as_str().to_owned())
+                    }
+                    _ => None,
+                };
+                self.named(name, &assignment.right);
             }
             Expr::Member(member) => {
                 if let (true, Some(name)) = (self.is_from_args(&member.obj), member.prop.as_ident()) {
@@ -292,19 +229,36 @@ impl Visit for Finder<'_> {
         match &declarator.name {
             Pat::Ident(name) => self.named(Some(name.id.sym.as_str().to_owned()), init),
             Pat::Object(pattern) if self.is_from_args(init) => {
-                for property in &pattern.props {
-                    match property {
-                        ObjectPatProp::Assign(assign) => {
-                            self.used.insert(assign.key.id.sym.as_str().to_owned())
-                        }
-                        ObjectPatProp::KeyValue(pair) => {
-                            self.used.insert(prop_name_text(&pair.key).unwrap_or_default())
-                        }
-                        ObjectPatProp::Rest(_) => false,
-                    };
-                }
+                pattern.props.iter().for_each(|property| self.parameter(property));
             }
-            _ => self.named(None, init),
+            pattern => {
+                pattern.visit_with(self);
+                self.named(None, init);
+            }
+        }
+    }
+
+    fn visit_assign_pat(&mut self, pattern: &AssignPat) {
+        let name = pattern.left.as_ident().map(|name| name.id.sym.as_str().to_owned());
+        pattern.left.visit_with(self);
+        self.named(name, &pattern.right);
+    }
+
+    fn visit_assign_pat_prop(&mut self, property: &AssignPatProp) {
+        if let Some(default) = &property.value {
+            self.named(Some(property.key.id.sym.as_str().to_owned()), default);
+        }
+    }
+
+    fn visit_class_prop(&mut self, property: &ClassProp) {
+        if let Some(value) = &property.value {
+            self.named(prop_name_text(&property.key), value);
+        }
+    }
+
+    fn visit_private_prop(&mut self, property: &PrivateProp) {
+        if let Some(value) = &property.value {
+            self.named(Some(property.key.name.as_str().to_owned()), value);
         }
     }
 
@@ -323,67 +277,4 @@ impl Visit for Finder<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::compile::{LiftedKind, infer_parameters, lift_literals};
-
-    fn lifted(code: &str) -> String {
-        lift_literals(code).unwrap_or_else(|error| panic!("{code}: {error}")).code
-    }
-
-    #[test]
-    fn secrets_leave_the_code() {
-        for (code, expected) in [
-            ("const API_KEY = 'abcd1234'", "const API_KEY = args.apiKey"),
-            ("mcp.a.b({ token: 'hunter2!' })", "mcp.a.b({ token: args.token })"),
-            ("mcp.a.b({ x: 'sk-0123456789' })", "mcp.a.b({ x: args.x })"),
-            ("f('ghp_0123456789abcdef')", "f(args.secret)"),
-            ("f('0123456789abcdef0123456789abcdef')", "f(args.secret)"),
-            ("const db = 'postgres://u:pw@h/d'", "const db = args.db"),
-            (
-                "const h = { Authorization: 'Bearer abcdef' }",
-                "const h = { Authorization: args.authorization }",
-            ),
-        ] {
-            assert_eq!(lifted(code), expected);
-        }
-    }
-
-    #[test]
-    fn settings_keep_their_value_as_the_default() {
-        let code = "await mcp.http.get({ url: 'https://example.org/api', timeoutMs: 500 })";
-        let lifted = lift_literals(code).expect("lifts");
-        assert_eq!(
-            lifted.code,
-            "await mcp.http.get({ url: (args.url ?? 'https://example.org/api'), timeoutMs: (args.timeoutMs ?? 500) })"
-        );
-        assert_eq!(lifted.literals.len(), 2);
-        assert_eq!(lifted.literals[0].kind, LiftedKind::Setting);
-        let schema = infer_parameters(&lifted.code).expect("parses");
-        assert_eq!(schema["properties"]["url"]["default"], "https://example.org/api");
-        assert_eq!(schema["properties"]["timeoutMs"]["default"], 500);
-    }
-
-    #[test]
-    fn ordinary_literals_stay() {
-        for code in [
-            "mcp.a.b({ title: 'Hello', n: 3 })",
-            "'use strict'",
-            "x['sk-0123456789']",
-            "switch (x) { case '/tmp/a': y() }",
-            "function f(args) { return g({ url: 'https://a.b' }) }",
-            "enum E { A = '/etc/x' }",
-            "if (a === 1) b('text')",
-        ] {
-            assert_eq!(lifted(code), code);
-        }
-    }
-
-    #[test]
-    fn names_are_free_and_one_value_is_one_parameter() {
-        let code =
-            "f(args.url); g({ url: 'https://a.b' }); h({ url: 'https://a.b' }); i({ url: 'https://c.d' })";
-        let expected = "f(args.url); g({ url: (args.url2 ?? 'https://a.b') }); h({ url: (args.url2 ?? 'https://a.b') }); i({ url: (args.url3 ?? 'https://c.d') })";
-        assert_eq!(lifted(code), expected);
-        assert_eq!(lifted(expected), expected);
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::bindings::Bindings;
+use super::lift::is_secret;
 use super::parse::Parsed;
 use super::value::{
     Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name_text, static_text,
@@ -77,7 +78,11 @@ impl Inference<'_> {
     }
 
     fn fallback(&mut self, expr: &Expr, default: &Expr) {
-        self.note(expr, |parameter| parameter.set_default(literal_json(default)));
+        let Some(steps) = self.path(expr) else { return };
+        let name = steps.last().and_then(|step| step.key.as_text()).unwrap_or_default().to_owned();
+        if let Some(parameter) = self.parameter(&steps) {
+            parameter.set_default(default_of(&name, default));
+        }
     }
 
     /// `const { a, b: { c } = {}, d = 1 }: T = args.x`
@@ -108,7 +113,7 @@ impl Inference<'_> {
                             let path = inner(Key::Name(assign.key.id.sym.clone()));
                             let parameter = self.parameter(&path);
                             if let (Some(parameter), Some(default)) = (parameter, &assign.value) {
-                                parameter.set_default(literal_json(default));
+                                parameter.set_default(default_of(&assign.key.id.sym, default));
                             }
                         }
                         ObjectPatProp::KeyValue(pair) => {
@@ -128,8 +133,9 @@ impl Inference<'_> {
                 }
             }
             Pat::Assign(assign) => {
+                let name = steps.last().and_then(|step| step.key.as_text()).unwrap_or_default();
                 if let Some(parameter) = self.parameter(steps) {
-                    parameter.set_default(literal_json(&assign.right));
+                    parameter.set_default(default_of(name, &assign.right));
                 }
                 self.pattern(&assign.left, steps);
             }
@@ -224,6 +230,32 @@ impl Inference<'_> {
         }
     }
 
+    fn cast(&mut self, expr: &Expr, declared: &TsType) {
+        if let Some(steps) = self.path(expr) {
+            match self.parameter(&steps) {
+                Some(parameter) => declare_type(parameter, declared),
+                None if steps.is_empty() => declare_type(&mut self.root, declared),
+                None => {}
+            }
+        }
+        expr.visit_with(self);
+    }
+
+    /// `args.x += 1` uses what it changes; `args.x = 1` doesn't.
+    fn changed(&mut self, assignment: &AssignExpr) {
+        let AssignTarget::Simple(SimpleAssignTarget::Member(member)) = &assignment.left else { return };
+        let target = Expr::Member(member.clone());
+        match assignment.op {
+            AssignOp::NullishAssign | AssignOp::OrAssign => self.fallback(&target, &assignment.right),
+            AssignOp::AndAssign => self.may_be_absent(&target),
+            AssignOp::AddAssign => match literal_json(&assignment.right) {
+                Some(literal) => self.has_type(&target, json_type(&literal)),
+                None => drop(self.note(&target, |_| {})),
+            },
+            _ => self.has_type(&target, "number"),
+        }
+    }
+
     /// A condition asks whether something is there, unless what follows is a complaint that it isn't.
     fn condition(&mut self, test: &Expr) {
         match unwrap(test) {
@@ -231,6 +263,11 @@ impl Inference<'_> {
             other => self.may_be_absent(other),
         }
     }
+}
+
+/// A default as the schema shows it; a secret is none.
+fn default_of(name: &str, default: &Expr) -> Option<serde_json::Value> {
+    literal_json(default).filter(|value| !value.as_str().is_some_and(|text| is_secret(name, text)))
 }
 
 fn is_complaint(statement: &Stmt) -> bool {
@@ -243,7 +280,10 @@ fn is_complaint(statement: &Stmt) -> bool {
 
 impl Visit for Inference<'_> {
     fn visit_expr(&mut self, expr: &Expr) {
-        if let Some((callee, args, ..)) = as_call(expr) {
+        if let Some((callee, args, _, is_optional)) = as_call(expr) {
+            if is_optional {
+                self.may_be_absent(callee);
+            }
             if !self.call(callee, args) {
                 callee.visit_with(self);
             }
@@ -251,17 +291,11 @@ impl Visit for Inference<'_> {
             return;
         }
         match expr {
-            Expr::TsAs(cast) => {
-                if let Some(steps) = self.path(&cast.expr) {
-                    match self.parameter(&steps) {
-                        Some(parameter) => declare_type(parameter, &cast.type_ann),
-                        None if steps.is_empty() => declare_type(&mut self.root, &cast.type_ann),
-                        None => {}
-                    }
-                }
-                cast.expr.visit_with(self);
-                return;
-            }
+            Expr::TsAs(cast) => return self.cast(&cast.expr, &cast.type_ann),
+            Expr::TsSatisfies(cast) => return self.cast(&cast.expr, &cast.type_ann),
+            Expr::TsTypeAssertion(cast) => return self.cast(&cast.expr, &cast.type_ann),
+            Expr::Update(update) => self.has_type(&update.arg, "number"),
+            Expr::Assign(assignment) if assignment.op != AssignOp::Assign => self.changed(assignment),
             Expr::Bin(binary) => self.binary(binary),
             Expr::Unary(unary) => match unary.op {
                 UnaryOp::Minus | UnaryOp::Plus | UnaryOp::Tilde => self.has_type(&unary.arg, "number"),
@@ -315,8 +349,24 @@ impl Visit for Inference<'_> {
         statement.visit_children_with(self);
     }
 
+    fn visit_switch_stmt(&mut self, statement: &SwitchStmt) {
+        for test in statement.cases.iter().filter_map(|case| case.test.as_deref()) {
+            self.equality(&statement.discriminant, test);
+        }
+        statement.visit_children_with(self);
+    }
+
     fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
         self.has_type(&statement.right, "array");
+        // Each item has the fields that the loop takes out of it.
+        if let (ForHead::VarDecl(declaration), Some(mut steps)) =
+            (&statement.left, self.path(&statement.right))
+            && let [VarDeclarator { name: pattern @ (Pat::Object(_) | Pat::Array(_)), .. }] =
+                &declaration.decls[..]
+        {
+            steps.push(Step { key: Key::Index(0), span: statement.right.span(), optional: false });
+            self.pattern(pattern, &steps);
+        }
         statement.visit_children_with(self);
     }
 

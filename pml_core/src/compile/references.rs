@@ -83,6 +83,7 @@ impl References {
     pub(crate) fn of(parsed: &Parsed<'_>, bindings: &Bindings) -> Self {
         let mut finder =
             Finder { code: parsed.code, places: Places::of(parsed.code), bindings, found: Self::default() };
+        finder.found.found.reserve(16);
         for statement in parsed.statements() {
             statement.visit_with(&mut finder);
         }

@@ -18,8 +18,12 @@ const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "over
 
 /// The edits that turn TypeScript into JavaScript.
 pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
-    let mut stripper =
-        Stripper { code: parsed.code, tokens: &parsed.tokens, edits: Edits::default(), refused: None };
+    let mut stripper = Stripper {
+        code: parsed.code,
+        tokens: &parsed.tokens,
+        edits: Edits::with_capacity(128),
+        refused: None,
+    };
     for item in &parsed.items {
         match item {
             ModuleItem::Stmt(statement) => statement.visit_with(&mut stripper),

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -73,6 +73,9 @@ done
 /// How long a server may take to end after its input is closed, and again after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long what a server started may take to end after the server itself.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// What to start.
 pub(super) struct Program<'a> {
     pub(super) command: &'a str,
@@ -85,6 +88,7 @@ pub(super) struct Program<'a> {
 pub(super) struct Process {
     group: Arc<Group>,
     exit: watch::Receiver<Option<ExitStatus>>,
+    all_gone: watch::Receiver<bool>,
 }
 
 /// The ends of its standard streams.
@@ -116,6 +120,7 @@ impl Process {
         let mut command = command(&program)?;
         let (started, result) = oneshot::channel();
         let (exited, exit) = watch::channel(None);
+        let (gone, all_gone) = watch::channel(false);
         std::thread::Builder::new()
             .name("pml-server".to_owned())
             .spawn(move || {
@@ -125,14 +130,14 @@ impl Process {
                 };
                 // Its copies of the child's ends of the pipes would keep them open.
                 drop(command);
-                keep(child, group, started, &exited);
+                keep(child, group, started, &exited, &gone);
             })
             .map_err(|error| format!("no thread could be started for it: {error}"))?;
         let (group, mut child_streams) = result
             .await
             .map_err(|_| "the thread that starts it is gone".to_owned())?
             .map_err(|error| format!("{:?} can't be started: {error}", program.command))?;
-        let process = Process { group, exit };
+        let process = Process { group, exit, all_gone };
         let pipes = child_streams.pipes().map_err(|error| format!("its pipes can't be used: {error}"))?;
         Ok((process, pipes))
     }
@@ -148,17 +153,20 @@ impl Process {
         exit.wait_for(Option::is_some).await.ok().and_then(|status| *status)
     }
 
-    /// Ends it, politely first. Its standard input should be closed already.
+    /// Ends it with all that it started, politely first. Its standard input should be closed already.
     pub(super) async fn stop(&self) {
-        if tokio::time::timeout(PATIENCE, self.exited()).await.is_ok() {
-            return;
+        for signal in [Signal::TERM, Signal::KILL] {
+            if tokio::time::timeout(PATIENCE, self.gone()).await.is_ok() {
+                return;
+            }
+            self.group.signal(signal);
         }
-        self.group.signal(Signal::TERM);
-        if tokio::time::timeout(PATIENCE, self.exited()).await.is_ok() {
-            return;
-        }
-        self.group.signal(Signal::KILL);
-        self.exited().await;
+        self.gone().await;
+    }
+
+    async fn gone(&self) {
+        let mut gone = self.all_gone.clone();
+        let _ = gone.wait_for(|gone| *gone).await;
     }
 }
 
@@ -263,20 +271,52 @@ fn spawn(command: &mut Command) -> io::Result<(Child, Arc<Group>)> {
 
 type Started = oneshot::Sender<io::Result<(Arc<Group>, Streams)>>;
 
-fn keep(child: Child, group: Arc<Group>, started: Started, exited: &watch::Sender<Option<ExitStatus>>) {
+fn keep(
+    child: Child,
+    group: Arc<Group>,
+    started: Started,
+    exited: &watch::Sender<Option<ExitStatus>>,
+    gone: &watch::Sender<bool>,
+) {
     let leader = group.leader;
     // `Child` neither waits nor kills when it is dropped, so it can go where its pipes are needed.
     if started.send(Ok((Arc::clone(&group), Streams(child)))).is_err() {
         group.signal(Signal::KILL);
     }
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(leader), ended) {}
-    // Not reaped yet, so the group's number is still ours: what it started goes with it.
+    let status = loop {
+        match waitid(WaitId::Pid(leader), ended) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => break other.ok().flatten(),
+        }
+    };
+    let raw =
+        status.and_then(|status| status.exit_status().map(|code| code << 8).or(status.terminating_signal()));
+    exited.send_replace(Some(ExitStatus::from_raw(raw.unwrap_or_default())));
+    // Not reaped yet, so the group's number is still ours: what it started goes with it, politely first.
+    if others_live(leader) {
+        group.signal(Signal::TERM);
+        let until = Instant::now() + GRACE;
+        while others_live(leader) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
     group.signal(Signal::KILL);
     let mut reaped = group.reaped.lock().unwrap_or_else(PoisonError::into_inner);
-    let status = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
+    let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
     *reaped = true;
     drop(reaped);
-    let status = status.ok().flatten().map(|(_, status)| ExitStatus::from_raw(status.as_raw()));
-    exited.send_replace(Some(status.unwrap_or_else(|| ExitStatus::from_raw(0))));
+    gone.send_replace(true);
+}
+
+/// Whether anything of the group still runs besides its first process, which has ended.
+fn others_live(leader: Pid) -> bool {
+    let leader = leader.as_raw_nonzero().to_string();
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    processes.flatten().any(|process| {
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        // After the name in brackets: the state, the parent, the group.
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        fields.next().is_some_and(|state| state != "Z") && fields.nth(1) == Some(&leader)
+    })
 }

@@ -322,14 +322,11 @@ impl Server {
             return;
         }
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        let mut first = true;
         loop {
             let listening = async {
                 let mut subscription = connection.peer.listen(filter.clone()).await?;
-                if !first {
-                    // What changed between the two subscriptions was not announced.
-                    connection.tools_changed.notify_one();
-                }
+                // What changed before it was not announced.
+                connection.tools_changed.notify_one();
                 while subscription.next().await?.is_some() {}
                 Ok(())
             };
@@ -337,7 +334,6 @@ impl Server {
                 ended = listening => ended,
                 () = connection.ended.cancelled() => return,
             };
-            first = false;
             if let Err(error) = ended {
                 if let Some(broken) = breakage(&error) {
                     return connection.report(broken);

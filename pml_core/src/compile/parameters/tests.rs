@@ -35,6 +35,16 @@ fn use_gives_the_type() {
         ("const y = args.x; y.trim()", json!({ "type": "string" })),
         ("const { x } = args; f({ x })", json!({})),
         ("args['x'].trim()", json!({ "type": "string" })),
+        ("args.x++", json!({ "type": "number" })),
+        ("args.x -= y", json!({ "type": "number" })),
+        ("args.x += 'a'", json!({ "type": "string" })),
+        ("args.x satisfies string", json!({ "type": "string" })),
+        ("f(<number>args.x)", json!({ "type": "number" })),
+        ("switch (args.x) { case 'a': f(); default: }", json!({ "type": "string" })),
+        (
+            "for (const { id, name } of args.x) f(id, name)",
+            json!({ "type": "array", "items": { "type": "object", "required": ["id", "name"], "properties": { "id": {}, "name": {} } } }),
+        ),
         ("if (!args.x) throw new Error('x is missing')", json!({})),
     ] {
         let schema = schema(code);
@@ -56,11 +66,33 @@ fn a_fallback_makes_it_optional() {
         ("args.x === undefined", json!({})),
         ("'x' in args", json!({})),
         ("args.x ?? f()", json!({})),
+        ("args.x ??= 5", json!({ "type": "number", "default": 5 })),
+        ("args.x?.()", json!({})),
     ] {
         let schema = schema(code);
         assert_eq!(schema["properties"]["x"], expected, "{code}");
         assert_eq!(schema["required"], Json::Null, "{code}");
     }
+}
+
+#[test]
+fn a_secret_is_no_default() {
+    for code in [
+        "args.password ?? 'hunter2'",
+        "const { password = 'hunter2' } = args",
+        "const { password: p = 'hunter2' } = args",
+        "args.password ||= 'hunter2'",
+        "args.password ?? 'sk-0123456789'",
+    ] {
+        let schema = schema(code);
+        assert_eq!(schema["properties"]["password"], json!({}), "{code}");
+        assert_eq!(schema["required"], Json::Null, "{code}");
+    }
+}
+
+#[test]
+fn what_is_only_set_is_no_parameter() {
+    assert_eq!(schema("args.x = 5")["properties"], json!({}));
 }
 
 #[test]

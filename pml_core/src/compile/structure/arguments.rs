@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use swc_common::Span;
 
-use super::build::shortened;
+use super::finish::shortened;
 use super::{ArgumentValue, Arguments};
 use crate::compile::parse::Parsed;
 use crate::compile::value::{Chain, Draft, Key, Root, Step, TemplatePart};

@@ -2,30 +2,26 @@
 
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 
-use super::arguments::arguments;
-use super::frontier::{ENTRY, End, Frontier, Way};
+use super::frontier::{ENTRY, End, Frontier};
 use super::probe::{NodeIndex, Site};
-use super::{Edge, EdgeKind, Node, Probe, Structure};
+use super::{Probe, Structure};
 use crate::compile::bindings::{BindingId, Bindings};
 use crate::compile::error::{CompileError, ErrorKind};
 use crate::compile::interrupt;
 use crate::compile::link::Lookup;
 use crate::compile::parse::{Parsed, offset};
-use crate::compile::references::{Reference, References};
-use crate::compile::value::draft_of;
+use crate::compile::references::References;
 
 /// Code with more ways between its calls than this is refused: each is an edge, and they can grow with the square.
-const MAX_EDGES: usize = 200_000;
-/// How much of a condition or expression the structure shows.
-const MAX_TEXT_CHARS: usize = 1000;
+pub(super) const MAX_EDGES: usize = 200_000;
 /// How many steps the walk takes before it asks whether to stop.
-const STEPS_BETWEEN_QUESTIONS: usize = 4096;
+pub(super) const STEPS_BETWEEN_QUESTIONS: usize = 4096;
 
-enum Content<'a> {
+pub(super) enum Content<'a> {
     Call { reference: usize, argument: Option<&'a Expr> },
     Decision { condition: &'a str },
     Fork,
@@ -33,9 +29,9 @@ enum Content<'a> {
     Loop,
 }
 
-struct NodeDraft<'a> {
-    at: BytePos,
-    content: Content<'a>,
+pub(super) struct NodeDraft<'a> {
+    pub(super) at: BytePos,
+    pub(super) content: Content<'a>,
 }
 
 /// The body of a function that the code declares.
@@ -68,10 +64,10 @@ pub(super) struct Builder<'a> {
     pub(super) parsed: &'a Parsed<'a>,
     pub(super) bindings: &'a Bindings,
     pub(super) references: &'a References,
-    nodes: Vec<NodeDraft<'a>>,
-    edges: Vec<(Frontier, NodeIndex)>,
+    pub(super) nodes: Vec<NodeDraft<'a>>,
+    pub(super) edges: Vec<(Frontier, NodeIndex)>,
     entries: Vec<NodeIndex>,
-    probes: Vec<Probe>,
+    pub(super) probes: Vec<Probe>,
     pub(super) frontier: Frontier,
     pub(super) returns: Vec<Vec<End>>,
     pub(super) jumps: Vec<Jump>,
@@ -79,9 +75,9 @@ pub(super) struct Builder<'a> {
     pub(super) labels: Vec<String>,
     functions: FxHashMap<BindingId, LocalFunction<'a>>,
     declared: Vec<BindingId>,
-    by_call: FxHashMap<Span, NodeIndex>,
+    pub(super) by_call: FxHashMap<Span, NodeIndex>,
     steps: usize,
-    stopped: Option<CompileError>,
+    pub(super) stopped: Option<CompileError>,
 }
 
 /// How far the builder had come, to undo what turned out to hold no call.
@@ -141,7 +137,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The code has more ways between its calls than anybody could read.
-    fn too_many_ways(&self, node: Option<NodeIndex>) -> CompileError {
+    pub(super) fn too_many_ways(&self, node: Option<NodeIndex>) -> CompileError {
         let at = node.and_then(|node| self.nodes.get(node)).map_or(0, |node| offset(node.at));
         let message = format!("there are too many ways between the calls (more than {MAX_EDGES})");
         let hint = Some("split it into several capabilities, or into functions with fewer returns");
@@ -308,131 +304,6 @@ impl<'a> Builder<'a> {
                 self.call_local(function);
             }
         }
-    }
-
-    fn finish(mut self, lookup: &Lookup) -> Result<(Structure, Vec<Probe>), CompileError> {
-        if let Some(error) = self.stopped.take() {
-            return Err(error);
-        }
-        let mut order: Vec<NodeIndex> = (0..self.nodes.len()).collect();
-        order.sort_by_key(|&node| self.nodes[node].at);
-        let mut place = vec![0; order.len()];
-        let mut ids = vec![String::new(); order.len()];
-        let mut counts = [0_u32; 5];
-        for (index, &node) in order.iter().enumerate() {
-            let (letter, count) = match self.nodes[node].content {
-                Content::Call { .. } => ('n', &mut counts[0]),
-                Content::Decision { .. } => ('d', &mut counts[1]),
-                Content::Fork => ('f', &mut counts[2]),
-                Content::Join => ('j', &mut counts[3]),
-                Content::Loop => ('l', &mut counts[4]),
-            };
-            *count += 1;
-            ids[node] = id(letter, *count);
-            place[node] = index;
-        }
-        let edges = self.finished_edges(&ids)?;
-        let id_of_call = |call: Span| self.by_call.get(&call).map(|&node| ids[node].as_str());
-        let mut nodes = Vec::with_capacity(order.len());
-        for (index, &node) in order.iter().enumerate() {
-            if index % STEPS_BETWEEN_QUESTIONS == STEPS_BETWEEN_QUESTIONS - 1 {
-                interrupt::check()?;
-            }
-            nodes.push(self.finished_node(&self.nodes[node].content, &ids[node], lookup, &id_of_call));
-        }
-        let mut probes = self.probes;
-        for probe in &mut probes {
-            probe.node = place[probe.node];
-        }
-        Ok((Structure { nodes, edges }, probes))
-    }
-
-    fn finished_edges(&self, ids: &[String]) -> Result<Vec<Edge>, CompileError> {
-        let mut edges = Vec::with_capacity(self.edges.len());
-        let mut seen = FxHashSet::with_capacity_and_hasher(self.edges.len(), Default::default());
-        let mut shared = FxHashSet::default();
-        let mut work = 0;
-        for (from, to) in &self.edges {
-            // A function with many exits leads to the same place however often it is called.
-            if from.address().is_some_and(|address| !shared.insert((address, *to))) {
-                continue;
-            }
-            work += from.len();
-            for end in from.iter().filter(|end| end.node != ENTRY && seen.insert((*end, *to))) {
-                edges.push(self.finished_edge(end, &ids[end.node], &ids[*to]));
-            }
-            if edges.len() > MAX_EDGES || work > 16 * MAX_EDGES {
-                return Err(self.too_many_ways(Some(*to)));
-            }
-        }
-        Ok(edges)
-    }
-
-    fn finished_edge(&self, end: End, from: &str, to: &str) -> Edge {
-        let (kind, outcome) = match end.way {
-            Way::On => (EdgeKind::Sequence, None),
-            Way::Contains => (EdgeKind::Contains, None),
-            Way::True => (EdgeKind::Conditional, Some("true")),
-            Way::False => (EdgeKind::Conditional, Some("false")),
-            Way::Catch => (EdgeKind::Conditional, Some("catch")),
-            Way::Default => (EdgeKind::Conditional, Some("default")),
-            Way::Case(label) => (EdgeKind::Conditional, self.labels.get(label).map(String::as_str)),
-        };
-        let (from, to, outcome) = (from.to_owned(), to.to_owned(), outcome.map(str::to_owned));
-        Edge { from, to, kind, outcome, coverage: None }
-    }
-
-    fn finished_node<'i>(
-        &self,
-        content: &Content<'_>,
-        id: &str,
-        lookup: &Lookup,
-        ids: &impl Fn(Span) -> Option<&'i str>,
-    ) -> Node {
-        let id = id.to_owned();
-        match content {
-            Content::Decision { condition } => Node::Decision { id, condition: shortened(condition) },
-            Content::Fork => Node::Fork { id },
-            Content::Join => Node::Join { id },
-            Content::Loop => Node::Loop { id },
-            Content::Call { reference, argument } => {
-                let reference: &Reference = &self.references.found[*reference];
-                let arguments = argument
-                    .map(|argument| arguments(self.parsed, draft_of(self.bindings, argument), ids))
-                    .unwrap_or_default();
-                let name = || reference.candidates.first().cloned().unwrap_or_default();
-                match reference.target(lookup) {
-                    Some(fqdn) => {
-                        let version = reference.version.clone();
-                        Node::Capability { id, capability_id: fqdn.to_owned(), version, arguments }
-                    }
-                    None if reference.capability_only => {
-                        let version = reference.version.clone();
-                        Node::Capability { id, capability_id: name(), version, arguments }
-                    }
-                    None => Node::Task { id, tool: name(), arguments },
-                }
-            }
-        }
-    }
-}
-
-fn id(letter: char, count: u32) -> String {
-    let mut id = String::with_capacity(4);
-    id.push(letter);
-    if count < 10 {
-        id.push(char::from(b'0' + count as u8));
-    } else {
-        id.push_str(&count.to_string());
-    }
-    id
-}
-
-/// The text of a piece of code as the structure shows it: pieces lie in each other, so long ones end in `…`.
-pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_TEXT_CHARS) {
-        Some((end, _)) if text.len() > MAX_TEXT_CHARS => [&text[..end], "…"].concat(),
-        _ => text.to_owned(),
     }
 }
 

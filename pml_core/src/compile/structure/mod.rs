@@ -2,9 +2,11 @@
 
 mod arguments;
 mod build;
+mod expressions;
+mod finish;
 mod frontier;
 mod probe;
-mod walk;
+mod statements;
 
 use std::collections::BTreeMap;
 

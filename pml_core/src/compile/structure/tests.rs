@@ -149,6 +149,15 @@ fn a_failed_try_leads_to_its_catch() {
 }
 
 #[test]
+fn a_return_leaves_through_finally() {
+    assert_eq!(edges("try { return await mcp.a.b() } finally { await mcp.a.c() } mcp.a.d()"), ["n1>n2"]);
+    let code = "try { await mcp.a.b() } catch { return } finally { await mcp.a.c() } mcp.a.d()";
+    assert_eq!(edges(code), ["d1>n1", "n1>n2", "d1>n2:catch", "n2>n3"]);
+    let code = "async function f() { try { return await mcp.a.b() } finally { await mcp.a.c() } } await f(); mcp.a.d()";
+    assert_eq!(edges(code), ["n1>n2", "n2>n3"]);
+}
+
+#[test]
 fn functions_of_the_code_are_followed_where_they_are_called() {
     assert_eq!(
         edges("async function f() { await mcp.a.b() } mcp.a.c(); await f(); mcp.a.d()"),
