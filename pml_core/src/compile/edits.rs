@@ -64,9 +64,13 @@ impl Edits {
     pub(crate) fn remove(&mut self, code: &str, range: Range<usize>) {
         let kept = line_ends(code.get(range.clone()).unwrap_or_default());
         // Behind a lone CR, an LF would be the end of the same line.
-        let follows_cr =
-            kept.starts_with('\n') && code.get(..range.start).is_some_and(|before| before.ends_with('\r'));
-        self.replace(range, if follows_cr { format!(" {kept}") } else { kept });
+        let before = code.get(..range.start).unwrap_or_default();
+        let follows_cr = kept.starts_with('\n') && before.ends_with('\r');
+        // Two words must not become one.
+        let joins_words = kept.is_empty()
+            && before.ends_with(is_of_word)
+            && code.get(range.end..).is_some_and(|after| after.starts_with(is_of_word));
+        self.replace(range, if follows_cr || joins_words { format!(" {kept}") } else { kept });
     }
 
     pub(crate) fn append(&mut self, mut other: Edits) {
@@ -89,6 +93,10 @@ impl Edits {
         result.push_str(code.get(at..).unwrap_or_default());
         result
     }
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$' | '\\' | '\u{200c}' | '\u{200d}')
 }
 
 /// As many line ends as the text has, and nothing else.

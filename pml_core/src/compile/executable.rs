@@ -175,6 +175,14 @@ mod tests {
     }
 
     #[test]
+    fn words_stay_apart_when_what_was_between_them_goes() {
+        assert_eq!(executable("for (const key!in x) {}"), "for (const key in x) {}");
+        assert_eq!(executable("x = y!in z"), "x = y in z");
+        assert_eq!(executable("for (const x of<any>y) {}"), "for (const x of y) {}");
+        assert_eq!(executable("return<T>x"), "return x");
+    }
+
+    #[test]
     fn words_in_comments_are_no_modifiers() {
         for (code, expected) in [
             ("class A implements /* implements x */ B, C {}", "class A  {}"),

@@ -142,8 +142,12 @@ impl Stripper<'_> {
         let next = skip_blanks(self.code, removed.end);
         let between = self.text(removed.end..next);
         let hazard = !line_ends(between).is_empty() && self.text(next..next + 1).starts_with(['(', '[', '`']);
-        let kept = line_ends(self.text(removed.clone()));
-        self.edits.replace(removed, if hazard { format!(";{kept}") } else { kept });
+        if hazard {
+            let kept = line_ends(self.text(removed.clone()));
+            self.edits.replace(removed, format!(";{kept}"));
+        } else {
+            self.remove(removed);
+        }
         expr.visit_with(self);
     }
 
@@ -152,7 +156,7 @@ impl Stripper<'_> {
         let removed = range(whole).start..range(expr.span()).start;
         let lines = line_ends(self.text(removed.clone()));
         if lines.is_empty() {
-            self.edits.replace(removed, "");
+            self.remove(removed);
         } else {
             self.edits.replace(removed, format!("({lines}"));
             self.edits.insert(range(whole).end, ")");
