@@ -17,14 +17,15 @@ CREATE FUNCTION @extschema@.pml_check_request(request jsonb) RETURNS jsonb
 DECLARE
   checked jsonb := @extschema@.pml_check_object('The request', request, @extschema@.pml_request_keys(), '{}');
   options jsonb := CASE WHEN checked ? 'options'
-    THEN @extschema@.pml_check_object('options', checked -> 'options', '{"timeout_ms": "integer"}', '{}') END;
+    THEN @extschema@.pml_check_object('options', checked -> 'options', '{"timeout": "integer"}', '{}') END;
   problem text := CASE
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'
     WHEN checked ? 'tool' AND checked ?| '{code,capability}' THEN 'Give "tool" without "code" and "capability"'
     WHEN NOT checked ?| '{code,capability,tool}' AND coalesce(checked ->> 'intent', '') !~ '\S'
       THEN 'Give "code" to run, "capability" to call, or "intent" for suggestions'
     WHEN checked ? 'name' AND NOT checked ? 'code' THEN 'A "name" is given to "code"'
-    WHEN (options ->> 'timeout_ms')::bigint NOT BETWEEN 1 AND 86400000 THEN '"timeout_ms" must be from 1 to 86400000' END;
+    WHEN (options ->> 'timeout')::bigint NOT BETWEEN 1 AND 86400000
+      THEN '"timeout" must be from 1 to 86400000 milliseconds' END;
 BEGIN
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = problem,
@@ -97,7 +98,7 @@ DECLARE
   here_org text := @extschema@.pml_org();
   here_project text := @extschema@.pml_project();
   new_name text := @extschema@.pml_check_name(request ->> 'name');
-  timeout bigint := (request #>> '{options,timeout_ms}')::bigint;
+  timeout bigint := (request #>> '{options,timeout}')::bigint;
   args jsonb := coalesce(request -> 'args', '{}');
   compiled jsonb;
   called jsonb;
@@ -136,7 +137,7 @@ CREATE FUNCTION @extschema@.pml_begin_capability(request jsonb, spec text) RETUR
 #variable_conflict use_column
 DECLARE
   located text[] := @extschema@.pml_locate(spec);
-  timeout bigint := (request #>> '{options,timeout_ms}')::bigint;
+  timeout bigint := (request #>> '{options,timeout}')::bigint;
   ran record;
   args jsonb;
   dag jsonb;

@@ -72,7 +72,7 @@ fn mistakes_are_tool_errors_that_say_what_to_do() {
         (json!({"code": "return 1", "servers": []}), "no argument \"servers\""),
         (json!({"code": "throw new Error('on purpose')"}), "on purpose"),
         (json!({"code": "await mcp.nowhere.tool({})"}), "nowhere"),
-        (json!({"code": "while (true) {}", "options": {"timeout_ms": 200}}), "limit"),
+        (json!({"code": "while (true) {}", "options": {"timeout": 200}}), "limit"),
     ];
     for (request, expected) in cases {
         let message = agent.failure("pml_execute", request.clone());

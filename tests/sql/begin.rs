@@ -46,7 +46,7 @@ fn a_capability_is_called_by_any_spec() {
         assert_eq!((&plan["name"], &plan["via_alias"]), (&json!("math:add_one"), &json!("math:inc")));
     }
     let plan =
-        db.begin(&json!({"tool": "mcp__math__add_one", "args": {"a": 1}, "options": {"timeout_ms": 500}}));
+        db.begin(&json!({"tool": "mcp__math__add_one", "args": {"a": 1}, "options": {"timeout": 500}}));
     assert_eq!((&plan["via_alias"], &plan["timeout_ms"]), (&Value::Null, &json!(500)));
 }
 
@@ -118,8 +118,11 @@ fn a_request_is_one_thing_and_says_what() {
         ),
         (json!({"capability": "math:inc"}), "Invalid arguments: \"a\" is missing"),
         (json!({"intent": "x", "options": {"timeout": 5}}), "options has no argument \"timeout\""),
-        (json!({"intent": "x", "options": {"timeout_ms": 0}}), "\"timeout_ms\" must be from 1 to 86400000"),
-        (json!({"intent": "x", "options": {"timeout_ms": 1e20}}), "\"timeout_ms\" must be an integer"),
+        (
+            json!({"intent": "x", "options": {"timeout": 0}}),
+            "\"timeout\" must be from 1 to 86400000 milliseconds",
+        ),
+        (json!({"intent": "x", "options": {"timeout": 1e20}}), "\"timeout\" must be an integer"),
         (json!({"intent": "x", "servers": ["a", 1]}), "\"servers\" must be a list of strings"),
         (json!([]), "The request takes an object"),
         (json!("x"), "The request takes an object"),

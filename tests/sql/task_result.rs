@@ -131,7 +131,7 @@ fn how_long_results_are_kept_can_be_set() {
     );
     let plan = db.begin(&json!({"code": "return 2"}));
     assert_eq!(db.number(&format!("SELECT count(*) FROM pml.workflow_state WHERE workflow_id = '{}' AND expires_at = created_at + interval '5 minutes'", plan["workflow_id"].as_str().unwrap())), 1);
-    db.begin(&json!({"code": "return 3", "options": {"timeout_ms": 86_400_000}}));
+    db.begin(&json!({"code": "return 3", "options": {"timeout": 86_400_000}}));
     assert_eq!(
         db.number("SELECT count(*) FROM pml.workflow_state WHERE expires_at > now() + interval '1 day'"),
         1

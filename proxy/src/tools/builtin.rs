@@ -105,7 +105,7 @@ const DEFINITIONS: &[Definition] = &[
                     "description": {"type": "string", "description": "What the code does, for those who look for it"},
                     "options": {
                         "type": "object",
-                        "properties": {"timeout_ms": {"type": "integer", "minimum": 1}},
+                        "properties": {"timeout": {"type": "integer", "minimum": 1, "description": "Milliseconds"}},
                         "additionalProperties": false
                     }
                 }),
