@@ -117,7 +117,7 @@ fn a_request_is_one_thing_and_says_what() {
             "Invalid arguments: \"a\" is not of type \"number\"",
         ),
         (json!({"capability": "math:inc"}), "Invalid arguments: \"a\" is missing"),
-        (json!({"intent": "x", "options": {"timeout": 5}}), "options has no argument \"timeout\""),
+        (json!({"intent": "x", "options": {"tmeout": 5}}), "options has no argument \"tmeout\""),
         (
             json!({"intent": "x", "options": {"timeout": 0}}),
             "\"timeout\" must be from 1 to 86400000 milliseconds",
