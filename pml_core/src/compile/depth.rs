@@ -110,7 +110,13 @@ impl Scanner<'_> {
             }
             let Some(&byte) = self.bytes.get(self.at) else { break };
             match byte {
-                b'a'..=b'z' => self.word(),
+                b'a'..=b'z' => {
+                    if !self.word() {
+                        self.line_break = false;
+                        self.line_start = false;
+                        continue;
+                    }
+                }
                 b'\n' | b'\r' => {
                     self.line_break = true;
                     self.line_start = true;
@@ -328,16 +334,14 @@ impl Scanner<'_> {
         }
     }
 
-    fn word(&mut self) {
+    /// Passes a word; true if it can nest anything.
+    fn word(&mut self) -> bool {
         let start = self.at;
         self.at += 1;
         let mut is_plain = self.bytes[start] < 0x80 && self.bytes[start] != b'\\';
         loop {
-            while let Some(&byte) = self.bytes.get(self.at)
-                && is(byte, WORD)
-            {
-                self.at += 1;
-            }
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            self.at += rest.iter().position(|byte| !is(*byte, WORD)).unwrap_or(rest.len());
             match self.bytes.get(self.at) {
                 Some(b'\\') => is_plain = false,
                 Some(b'{') if self.code[start..self.at].ends_with("\\u") => {}
@@ -346,6 +350,10 @@ impl Scanner<'_> {
                 _ => break,
             }
             self.at += 1;
+        }
+        if is_plain && self.prev == Prev::Dot {
+            self.advance(0, Prev::Operand);
+            return false;
         }
         let word = &self.code[start..self.at];
         // No word that means something is longer.
@@ -385,6 +393,7 @@ impl Scanner<'_> {
         };
         self.before_prev = self.prev;
         self.prev = if !is_plain && word.contains('\\') { Prev::Ambiguous } else { kind };
+        class != Word::Plain
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {

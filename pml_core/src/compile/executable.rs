@@ -211,5 +211,6 @@ mod tests {
         assert!(executable("const f = (x): {\n  b: number\n} => x").contains("=>\n\n x"));
         assert_eq!(executable("const f = async <T>\n (x: T) => x"), "const f = async (\nx) => x");
         assert!(executable("const a = b as C\n[1].map(f)").contains("b;\n[1]"));
+        assert_eq!(executable("a!\n[1]!\n(b)!\n`c`"), "a\n[1]\n(b)\n`c`");
     }
 }

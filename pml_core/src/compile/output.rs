@@ -1,6 +1,6 @@
 //! What the code gives back: a JSON Schema from its `return` statements, as far as they can be read without running it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value as Json};
 use swc_ecma_ast::{Class, Expr, Function, Pat, ReturnStmt};
@@ -30,13 +30,15 @@ pub(crate) fn infer(
         statement.visit_with(&mut finder);
     }
     let known = Known { references, lookup, schemas };
-    let mut alternatives = Vec::new();
+    let mut shape: Option<Shape> = None;
     for draft in finder.returned {
-        for schema in alternatives_of(known.schema(draft)?) {
-            add_alternative(&mut alternatives, schema);
-        }
+        let also = known.shape(draft)?;
+        shape = Some(match shape {
+            Some(shape) => shape.or(also),
+            None => also,
+        });
     }
-    any_of(alternatives)
+    shape.and_then(Shape::into_schema)
 }
 
 struct Finder<'a> {
@@ -67,27 +69,28 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    fn schema(&self, draft: Draft) -> Option<Json> {
+    fn shape(&self, draft: Draft) -> Option<Shape> {
         match draft {
-            Draft::Literal(value) => Some(of_type(json_type(&value))),
-            Draft::Template(_) => Some(of_type("string")),
+            Draft::Literal(value) => Some(Shape::Type(json_type(&value))),
+            Draft::Template(_) => Some(Shape::Type("string")),
             Draft::Object(fields) => self.object(fields),
-            Draft::Array(_) => Some(of_type("array")),
-            Draft::Chain(chain) => self.chain(&chain),
+            Draft::Array(_) => Some(Shape::Type("array")),
+            Draft::Chain(chain) => self.chain(&chain).map(Shape::Known),
             Draft::Source(_) => None,
         }
     }
 
-    fn object(&self, fields: Vec<(String, Draft)>) -> Option<Json> {
+    fn object(&self, fields: Vec<(String, Draft)>) -> Option<Shape> {
         // What is spread into it adds fields that can't be seen.
         let is_seen = fields.iter().all(|(name, _)| name != "...");
-        let properties: Map<String, Json> = fields
+        let fields: BTreeMap<String, Field> = fields
             .into_iter()
             .filter(|(name, _)| name != "...")
-            .map(|(name, field)| (name, self.schema(field).unwrap_or_else(|| Json::Object(Map::new()))))
+            .map(|(name, field)| {
+                (name, Field { shape: self.shape(field).unwrap_or(Shape::Anything), is_required: true })
+            })
             .collect();
-        let required: BTreeSet<String> = properties.keys().cloned().collect();
-        (is_seen || !properties.is_empty()).then(|| object(properties, required))
+        (is_seen || !fields.is_empty()).then_some(Shape::Object(fields))
     }
 
     /// The result of a tool or capability whose schema says what it gives, or a field of that.
@@ -106,76 +109,111 @@ impl Known<'_> {
     }
 }
 
-fn of_type(name: &str) -> Json {
-    Json::Object(Map::from_iter([("type".to_owned(), Json::from(name))]))
+/// What a value can be, before it is written as a schema.
+#[derive(Debug, PartialEq)]
+enum Shape {
+    Anything,
+    Type(&'static str),
+    Object(BTreeMap<String, Field>),
+    /// What a tool's schema says.
+    Known(Json),
+    OneOf(Vec<Shape>),
 }
 
-fn object(properties: Map<String, Json>, required: BTreeSet<String>) -> Json {
-    let mut schema = Map::new();
-    schema.insert("type".to_owned(), Json::from("object"));
-    if !required.is_empty() {
-        schema.insert("required".to_owned(), required.into_iter().collect());
-    }
-    schema.insert("properties".to_owned(), Json::Object(properties));
-    Json::Object(schema)
+#[derive(Debug, PartialEq)]
+struct Field {
+    shape: Shape,
+    is_required: bool,
 }
 
-/// Adds what a value can also be: objects become one, with all fields, that requires those that each of them requires.
-fn add_alternative(alternatives: &mut Vec<Json>, schema: Json) {
-    if alternatives.contains(&schema) {
-        return;
-    }
-    let is_object = |schema: &Json| {
-        schema.get("type").is_some_and(|name| name == "object")
-            && schema.get("properties").is_some_and(Json::is_object)
-    };
-    match alternatives.iter_mut().find(|known| is_object(known) && is_object(&schema)) {
-        Some(known) => *known = merged(known.take(), schema),
-        None => alternatives.push(schema),
-    }
-}
-
-fn merged(mut one: Json, mut other: Json) -> Json {
-    let required = |schema: &Json| -> BTreeSet<String> {
-        let names = schema.get("required").and_then(Json::as_array).into_iter().flatten();
-        names.filter_map(Json::as_str).map(str::to_owned).collect()
-    };
-    let both = required(&one).intersection(&required(&other)).cloned().collect();
-    let properties = |schema: &mut Json| match schema.get_mut("properties").map(Json::take) {
-        Some(Json::Object(properties)) => properties,
-        _ => Map::new(),
-    };
-    let mut fields = properties(&mut one);
-    for (name, field) in properties(&mut other) {
-        let field = match fields.remove(&name) {
-            Some(known) => {
-                let mut alternatives = alternatives_of(known);
-                alternatives_of(field)
-                    .into_iter()
-                    .for_each(|field| add_alternative(&mut alternatives, field));
-                any_of(alternatives).unwrap_or_else(|| Json::Object(Map::new()))
+impl Shape {
+    /// What is one or the other. Objects become one, with all fields, that requires those that both require.
+    fn or(self, other: Shape) -> Shape {
+        if self == other {
+            return self;
+        }
+        match (self.opened(), other.opened()) {
+            (Shape::Anything, _) | (_, Shape::Anything) => Shape::Anything,
+            (Shape::Object(one), Shape::Object(other)) => Shape::Object(merged(one, other)),
+            (Shape::OneOf(one), Shape::OneOf(other)) => other.into_iter().fold(Shape::OneOf(one), Shape::or),
+            (Shape::OneOf(mut shapes), also) | (also, Shape::OneOf(mut shapes)) => {
+                let is_same = |known: &&mut Shape| {
+                    matches!((&**known, &also), (Shape::Object(_), Shape::Object(_))) || **known == also
+                };
+                match shapes.iter_mut().find(is_same) {
+                    Some(known) => *known = std::mem::replace(known, Shape::Anything).or(also),
+                    None => shapes.push(also),
+                }
+                if shapes.len() > MAX_ALTERNATIVES { Shape::Anything } else { Shape::OneOf(shapes) }
             }
-            None => field,
+            (one, other) => Shape::OneOf(vec![one, other]),
+        }
+    }
+
+    /// An object that a tool's schema describes, so that it can become one with others.
+    fn opened(self) -> Shape {
+        let Shape::Known(Json::Object(mut schema)) = self else { return self };
+        if schema.get("type").is_none_or(|name| name != "object") {
+            return Shape::Known(Json::Object(schema));
+        }
+        let Some(Json::Object(properties)) = schema.remove("properties") else {
+            return Shape::Known(Json::Object(schema));
         };
-        fields.insert(name, field);
+        let required = schema.get("required").and_then(Json::as_array);
+        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+        let fields = properties.into_iter().map(|(name, field)| {
+            let field = Field { is_required: is_required(&name), shape: Shape::Known(field) };
+            (name, field)
+        });
+        Shape::Object(fields.collect())
     }
-    object(fields, both)
+
+    /// `None` if it can be anything.
+    fn into_schema(self) -> Option<Json> {
+        let mut schema = Map::new();
+        match self {
+            Shape::Anything => return None,
+            Shape::Known(schema) => return Some(schema),
+            Shape::Type(name) => {
+                schema.insert("type".to_owned(), Json::from(name));
+            }
+            Shape::OneOf(shapes) => {
+                let shapes = shapes.into_iter().filter_map(Shape::into_schema).collect();
+                schema.insert("anyOf".to_owned(), Json::Array(shapes));
+            }
+            Shape::Object(fields) => {
+                schema.insert("type".to_owned(), Json::from("object"));
+                let required = fields.iter().filter(|(_, field)| field.is_required);
+                let required: Vec<Json> = required.map(|(name, _)| Json::from(name.as_str())).collect();
+                if !required.is_empty() {
+                    schema.insert("required".to_owned(), Json::Array(required));
+                }
+                let properties = fields.into_iter().map(|(name, field)| {
+                    (name, field.shape.into_schema().unwrap_or_else(|| Json::Object(Map::new())))
+                });
+                schema.insert("properties".to_owned(), Json::Object(properties.collect()));
+            }
+        }
+        Some(Json::Object(schema))
+    }
 }
 
-fn alternatives_of(mut schema: Json) -> Vec<Json> {
-    let says_only_that = schema.as_object().is_some_and(|fields| fields.len() == 1);
-    match schema.get_mut("anyOf") {
-        Some(Json::Array(alternatives)) if says_only_that => std::mem::take(alternatives),
-        _ => vec![schema],
-    }
-}
-
-fn any_of(alternatives: Vec<Json>) -> Option<Json> {
-    match alternatives.len() {
-        0 | 1 => alternatives.into_iter().next(),
-        MAX_ALTERNATIVES.. => None,
-        _ => Some(Json::Object(Map::from_iter([("anyOf".to_owned(), Json::Array(alternatives))]))),
-    }
+fn merged(one: BTreeMap<String, Field>, mut other: BTreeMap<String, Field>) -> BTreeMap<String, Field> {
+    let mut fields: BTreeMap<String, Field> = one
+        .into_iter()
+        .map(|(name, field)| {
+            let field = match other.remove(&name) {
+                Some(also) => Field {
+                    is_required: field.is_required && also.is_required,
+                    shape: field.shape.or(also.shape),
+                },
+                None => Field { is_required: false, ..field },
+            };
+            (name, field)
+        })
+        .collect();
+    fields.extend(other.into_iter().map(|(name, field)| (name, Field { is_required: false, ..field })));
+    fields
 }
 
 #[cfg(test)]
@@ -249,6 +287,13 @@ mod tests {
         assert_eq!(
             output("if (args.a) return 1; if (args.b) return 2; return 'x'"),
             Some(json!({ "anyOf": [{ "type": "number" }, { "type": "string" }] }))
+        );
+        assert_eq!(
+            output("if (args.a) return { error: 'x' }; return await mcp.fs.read(args)"),
+            Some(json!({
+                "type": "object",
+                "properties": { "content": { "type": "string" }, "error": { "type": "string" } }
+            }))
         );
         let required = "if (args.a) return { a: 1 }; if (args.b) return { b: 1 }; return { a: 2 }";
         assert_eq!(output(required).expect("an object").get("required"), None);

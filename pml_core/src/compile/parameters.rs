@@ -309,7 +309,16 @@ impl Visit for Inference<'_> {
             }
             _ => {}
         }
-        if self.note(expr, |_| {}) {
+        let is_chain = matches!(
+            expr,
+            Expr::Ident(_)
+                | Expr::Member(_)
+                | Expr::OptChain(_)
+                | Expr::Paren(_)
+                | Expr::Await(_)
+                | Expr::TsNonNull(_)
+        );
+        if is_chain && self.note(expr, |_| {}) {
             // The fields are noted; what is left is what the keys are computed from.
             let mut inner = unwrap(expr);
             while let Some((member, ..)) = as_member(inner) {
@@ -334,7 +343,9 @@ impl Visit for Inference<'_> {
 
     fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
         if let Some(init) = &declarator.init {
-            if let Some(steps) = self.path(init) {
+            // The use in a plain declaration is noted like any other.
+            let is_plain = matches!(&declarator.name, Pat::Ident(name) if name.type_ann.is_none());
+            if !is_plain && let Some(steps) = self.path(init) {
                 self.pattern(&declarator.name, &steps);
             }
             init.visit_with(self);

@@ -156,10 +156,10 @@ fn lower_first(message: &str) -> String {
 fn may_be_refused(code: &str, token: &TokenAndSpan) -> bool {
     match token.token {
         Token::Import | Token::Export | Token::With | Token::Static | Token::Require => true,
-        _ => {
-            let start = offset(token.span.lo);
-            code.as_bytes().get(start) == Some(&b'_') && code.get(range(token.span)) == Some("__pml")
+        Token::Ident => {
+            token.span.hi.0 - token.span.lo.0 == 5 && code.get(range(token.span)) == Some("__pml")
         }
+        _ => false,
     }
 }
 

@@ -151,6 +151,12 @@ impl Stripper<'_> {
         expr.visit_with(self);
     }
 
+    /// `expr!`: what follows on the next line goes on with it, with the mark or without.
+    fn remove_bang(&mut self, expr: &Expr, whole: Span) {
+        self.remove(range(expr.span()).end..range(whole).end);
+        expr.visit_with(self);
+    }
+
     /// `<T>expr`: line ends after a `return` would end it, so they go inside parentheses.
     fn remove_type_before(&mut self, expr: &Expr, whole: Span) {
         let removed = range(whole).start..range(expr.span()).start;
@@ -269,7 +275,7 @@ impl Visit for Stripper<'_> {
             Expr::TsAs(inner) => self.remove_type_after(&inner.expr, inner.span),
             Expr::TsSatisfies(inner) => self.remove_type_after(&inner.expr, inner.span),
             Expr::TsInstantiation(inner) => self.remove_type_after(&inner.expr, inner.span),
-            Expr::TsNonNull(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::TsNonNull(inner) => self.remove_bang(&inner.expr, inner.span),
             Expr::TsTypeAssertion(inner) => self.remove_type_before(&inner.expr, inner.span),
             Expr::TsConstAssertion(inner) if inner.expr.span().lo > inner.span.lo => {
                 self.remove_type_before(&inner.expr, inner.span);
@@ -283,7 +289,7 @@ impl Visit for Stripper<'_> {
         match target {
             SimpleAssignTarget::TsAs(inner) => self.remove_type_after(&inner.expr, inner.span),
             SimpleAssignTarget::TsSatisfies(inner) => self.remove_type_after(&inner.expr, inner.span),
-            SimpleAssignTarget::TsNonNull(inner) => self.remove_type_after(&inner.expr, inner.span),
+            SimpleAssignTarget::TsNonNull(inner) => self.remove_bang(&inner.expr, inner.span),
             SimpleAssignTarget::TsTypeAssertion(inner) => self.remove_type_before(&inner.expr, inner.span),
             SimpleAssignTarget::TsInstantiation(inner) => self.remove_type_after(&inner.expr, inner.span),
             _ => target.visit_children_with(self),

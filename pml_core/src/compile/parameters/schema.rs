@@ -9,7 +9,8 @@ pub(super) struct Parameter {
     types: BTreeSet<&'static str>,
     default: Option<Json>,
     pub(super) optional: bool,
-    fields: BTreeMap<String, Parameter>,
+    // In a box: a table of these is large, and large tables are slow to make.
+    fields: BTreeMap<String, Box<Parameter>>,
     items: Option<Box<Parameter>>,
     /// In the order they are declared.
     choices: Vec<Json>,
