@@ -42,6 +42,8 @@ pub struct PipelineSource {
 
 /// `return await mcp.ns.tool({ …defaults, ...args })`
 pub fn tool_code(tool: &str, defaults: &Map<String, Json>) -> String {
+    // In the order of their names, whatever order the map keeps.
+    let defaults: BTreeMap<&String, &Json> = defaults.iter().collect();
     let fields: String =
         defaults.iter().map(|(name, value)| format!("{}: {}, ", key(name), literal(value))).collect();
     format!("return await {}({{ {fields}...args }});\n", callee(tool))
