@@ -5,5 +5,6 @@ mod commands;
 mod execute;
 mod listing;
 mod outages;
+mod pooler;
 mod safety;
 mod stdio;
