@@ -69,6 +69,7 @@ impl Peer {
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let log = proxy.as_ref().map(Proxy::log);
         assert!(output.status.success(), "the client failed:\n{out}\n{err}\n{log:#?}");
+        assert!(!err.contains("Session termination failed"), "{err}");
         let seen = out.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{out}\n{err}"));
         serde_json::from_str(seen).expect("what it saw, as JSON")
     }
