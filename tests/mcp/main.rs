@@ -7,4 +7,5 @@ mod listing;
 mod outages;
 mod pooler;
 mod safety;
+mod servers;
 mod stdio;
