@@ -140,6 +140,22 @@ fn a_tool_is_asked_of_its_own_server_only() {
 }
 
 #[test]
+fn what_is_found_are_tools_of_this_proxys_servers() {
+    let place = Place::new();
+    let with = place.proxy(&json!({"everything": everything()}));
+    let without = place.proxy(&json!({}));
+    let ask = |proxy: &Proxy| {
+        let agent = Agent::connect(&proxy.url, Era::Stateless);
+        let listed = agent.tool_names().contains(&"mcp__everything__echo".to_owned());
+        let found = agent.ask("pml_discover", json!({"intent": "echo"})).to_string();
+        let suggested = agent.ask("pml_execute", json!({"intent": "echo"})).to_string();
+        (listed, found.contains("everything:echo"), suggested.contains("everything:echo"))
+    };
+    assert_eq!(ask(&with), (true, true, true));
+    assert_eq!(ask(&without), (false, false, false));
+}
+
+#[test]
 fn however_many_clients_a_proxy_has_one_process_of_each_server() {
     let place = Place::new();
     let servers = json!({"everything": everything(), "filesystem": filesystem(place.path())});
