@@ -246,3 +246,29 @@ fn a_servers_changed_list_reaches_the_clients() {
         }
     }
 }
+
+#[test]
+fn a_tools_own_progress_arrives_also_after_a_long_silence() {
+    let place = Place::new();
+    let proxy = place.proxy(&json!({"moody": moody(place.path())}));
+    for era in Era::BOTH {
+        let agent = Agent::connect(&proxy.url, era);
+        agent.tools();
+        let proceed = place.path().join(format!("{era:?}"));
+        let running = agent.start_call("mcp__moody__late", json!({"file": proceed}));
+        // The proxy speaks for a tool that is silent.
+        eventually("signs of life", || (agent.progress().len() >= 2).then_some(()));
+        fs::write(&proceed, "").unwrap();
+        runtime().block_on(running.await_response()).unwrap();
+        let own = eventually("all of its progress", || {
+            let heard = agent.progress();
+            let (own, signs): (Vec<_>, Vec<_>) = heard.into_iter().partition(|step| step.total.is_some());
+            assert!(signs.iter().all(|step| step.progress < 0.0), "below all of the tool's: {signs:?}");
+            (own.len() >= 4).then_some(own)
+        });
+        // This client handles notifications side by side, so their order says nothing.
+        let mut own: Vec<f64> = own.iter().map(|step| step.progress).collect();
+        own.sort_by(f64::total_cmp);
+        assert_eq!(own, [0.0, 1.0, 2.0, 3.0], "{era:?}");
+    }
+}
