@@ -151,7 +151,7 @@ async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> Result<CallT
     let answered = match builtin {
         Builtin::Cap(tool) => database.cap(caller, tool, &Value::Object(arguments)).await,
         Builtin::Discover => match arguments_of::<DiscoverArgs>(arguments) {
-            Ok(args) => database.discover(caller, &args).await,
+            Ok(args) => database.discover(caller, &args, &job.app.server_names).await,
             Err(result) => return Ok(*result),
         },
         Builtin::TaskResult => match arguments_of::<TaskResultArgs>(arguments) {

@@ -5,5 +5,7 @@ mod commands;
 mod execute;
 mod listing;
 mod outages;
+mod pooler;
 mod safety;
+mod servers;
 mod stdio;

@@ -156,7 +156,7 @@ pub fn as_postgres(name: &str) -> Command {
 }
 
 /// Root can't run Postgres; anyone else runs it as themselves.
-fn as_accepted_user(program: &Path) -> Command {
+pub(crate) fn as_accepted_user(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }
@@ -169,7 +169,7 @@ fn is_root() -> bool {
     String::from_utf8_lossy(&output(Command::new("id").arg("-u"))).trim() == "0"
 }
 
-fn folder_for_postgres() -> PathBuf {
+pub(crate) fn folder_for_postgres() -> PathBuf {
     let folder = TempDir::with_prefix("pml-test-").expect("a temporary folder").keep();
     run(Command::new("chmod").arg("700").arg(&folder));
     if is_root() {

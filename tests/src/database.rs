@@ -1,6 +1,7 @@
 //! A database for one test, with roles that no other test has.
 
 use std::{
+    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -54,6 +55,11 @@ impl Database {
         let name = "own".to_owned();
         cluster.database_with_extension(&name);
         Database { name, cluster }
+    }
+
+    /// The folder of the socket on which its server listens.
+    pub fn socket(&self) -> &Path {
+        self.cluster.folder()
     }
 
     /// How a program connects as a role made with `create_role`.

@@ -4,8 +4,10 @@ mod cluster;
 mod database;
 pub mod mcp;
 pub mod peers;
+mod pooler;
 mod run;
 
 pub use cluster::{Cluster, as_postgres, extension_folder, program};
 pub use database::{Ask, Database, Notices, failure};
+pub use pooler::Pooler;
 pub use run::Run;

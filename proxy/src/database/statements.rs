@@ -120,27 +120,30 @@ impl Database {
         self.json(caller, "pml_cap($5, $6)", &parameters, Repeat::Never).await
     }
 
+    /// Among the capabilities of the scope and the tools of these servers.
     pub async fn discover(
         &self,
         caller: &Caller,
         args: &DiscoverArgs,
+        servers: &[String],
     ) -> Result<Box<RawValue>, DatabaseError> {
         let statement = |schema: &str| {
             format!(
                 "SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(found) - 'fqdn')), '[]') \
                  FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
-                 LATERAL {schema}.pml_discover(CASE WHEN acting THEN $5 END, $6, $7, $8, $9) AS found"
+                 LATERAL {schema}.pml_search(CASE WHEN acting THEN $5 END, $6, $7, $8, $9, $10) AS found"
             )
         };
-        let parameters: [Parameter<'_>; 5] = [
+        let parameters: [Parameter<'_>; 6] = [
             (&args.intent, Type::TEXT),
             (&args.kind, Type::TEXT),
+            (&servers, Type::TEXT_ARRAY),
             (&args.min_score, Type::FLOAT4),
             (&args.limit, Type::INT4),
             (&args.offset, Type::INT4),
         ];
         let rows = self.ask(caller, statement, &parameters, Repeat::Harmless).await?;
-        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_discover gave no row.".into()))?;
+        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_search gave no row.".into()))?;
         let Json(found) = row.try_get(0).map_err(|error| statement_error(&error))?;
         Ok(found)
     }

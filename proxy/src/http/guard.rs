@@ -101,7 +101,12 @@ impl Gate {
         request
             .extensions_mut()
             .insert(Caller { principal: accepted.principal, request_id: request_id.to_owned() });
-        let response = REQUESTER.scope(identity, next.run(request)).await;
+        let ends_session = request.method() == Method::DELETE;
+        let mut response = REQUESTER.scope(identity, next.run(request)).await;
+        // It is done, not only accepted; the SDKs for Python warn of anything but 200 and 204.
+        if ends_session && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
         // A call that runs may finish; a stream would go on telling.
         let end = if streams { accepted.revoked } else { CancellationToken::new() };
         Ok(response.map(|body| HeldBody::around(body, permit, end)))

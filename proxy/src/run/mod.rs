@@ -84,6 +84,7 @@ impl Job {
             cancel: self.cancel.clone(),
         };
         let calls = Calls::new(&shared);
+        self.steps.tell(|| Step::Code);
         let started = Instant::now();
         let running = self.app.workers.run(run, &calls);
         let outcome = tokio::select! {

@@ -72,7 +72,7 @@ async fn while_it_is_down_calls_fail_at_once_and_say_why_and_when() {
         ) && message.ends_with("; nothing was sent to it"),
         "{message}"
     );
-    assert_eq!(servers.list("moody").await.unwrap().len(), 9, "its last known tools stay");
+    assert_eq!(servers.list("moody").await.unwrap().len(), 10, "its last known tools stay");
     assert!(!journal(&path).contains(&"once".to_owned()));
     servers.close().await;
 }
@@ -125,7 +125,7 @@ async fn an_eager_server_is_started_by_itself() {
     entry["eager"] = json!(true);
     let servers = downstreams(json!({"moody": entry}));
     until("it is up", async || (status(&servers, "moody").state == ServerState::Up).then_some(())).await;
-    assert_eq!(servers.known_tools("moody").unwrap().len(), 9);
+    assert_eq!(servers.known_tools("moody").unwrap().len(), 10);
     servers.close().await;
 }
 

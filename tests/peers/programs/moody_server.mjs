@@ -1,6 +1,6 @@
 // An MCP server that does on request what servers do at the worst moment. Its one argument, if any, is a file to which
 // it appends what happens to it.
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import * as z from "zod";
@@ -29,7 +29,7 @@ if (process.env.MOODY_START === "old") {
 if (process.env.MOODY_STUBBORN === "yes") setInterval(() => {}, 1000);
 
 const object = { type: "object" };
-const tools = ["add_tools", "ask", "burst", "cancellable", "die", "complain", "environment", "once", "raw"].map((name) => ({
+const tools = ["add_tools", "ask", "burst", "cancellable", "die", "complain", "environment", "late", "once", "raw"].map((name) => ({
   name,
   description: "For tests",
   inputSchema: object,
@@ -88,6 +88,15 @@ const answers = {
     return say("complained");
   },
   environment: () => say(JSON.stringify(process.env)),
+  // Silent until the file is there; then progress from 0 on.
+  async late({ file }, { _meta, sendNotification }) {
+    while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
+    for (let progress = 0; progress <= 3; progress++) {
+      const params = { progressToken: _meta.progressToken, progress, total: 3 };
+      await sendNotification({ method: "notifications/progress", params });
+    }
+    return say("at last");
+  },
   once() {
     note("once");
     return new Promise(() => {});

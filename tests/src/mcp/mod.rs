@@ -4,7 +4,7 @@ mod agent;
 mod proxy;
 
 pub use agent::{Agent, Era, text};
-pub use proxy::{Proxy, ProxySetup, pml, signal};
+pub use proxy::{Proxy, ProxySetup, new_token, pml, signal};
 
 use std::{
     sync::OnceLock,

@@ -9,6 +9,8 @@ use std::{
     thread,
 };
 
+use serde_json::Value;
+
 use super::{eventually, runtime};
 use crate::Database;
 
@@ -23,6 +25,19 @@ fn built(name: &str) -> PathBuf {
     let program = folder.join(name);
     assert!(program.exists(), "build it first: cargo build -p pml_proxy -p pml_worker");
     program
+}
+
+/// Makes a token; its id and the token itself.
+pub fn new_token(database: &Database, org: &str, actor: &str) -> (String, String) {
+    let output = pml()
+        .args(["token", "create", "--json", "--org", org, "--actor", actor, "--label", "test"])
+        .env("PML_DATABASE_URL", database.admin_url())
+        .output()
+        .expect("pml starts");
+    let made: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let field = |name: &str| made[name].as_str().expect("a string").to_owned();
+    (field("id"), field("token"))
 }
 
 /// How a proxy is to be started.

@@ -1,0 +1,274 @@
+//! Real MCP servers through the proxy: listed, called, recorded, shared, lost and found again.
+
+use std::{fs, path::Path};
+
+use pml_tests::{
+    Ask, Database,
+    mcp::{Agent, Era, Proxy, ProxySetup, eventually, runtime, signal, text},
+    peers::{node, npm, program, servers_file},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn everything() -> Value {
+    json!({"command": node(), "args": [npm("mcp-server-everything"), "stdio"]})
+}
+
+fn filesystem(folder: &Path) -> Value {
+    json!({"command": node(), "args": [npm("mcp-server-filesystem"), folder]})
+}
+
+fn moody(folder: &Path) -> Value {
+    json!({"command": node(), "args": [program("moody_server.mjs"), folder.join("journal")]})
+}
+
+/// A database, and a folder for the servers' configuration and files.
+struct Place {
+    database: Database,
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let database = Database::new();
+        database.create_role("proxy", &["pml_proxy"]);
+        Place { database, folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn proxy(&self, servers: &Value) -> Proxy {
+        let file = servers_file(self.path(), servers);
+        let file = file.to_str().expect("a readable path");
+        let proxy = ProxySetup::new(&self.database).args(&["--mcp-servers", file]).start();
+        proxy.is_ready();
+        proxy
+    }
+}
+
+/// The Node processes under a proxy that run this server.
+fn processes(proxy: &Proxy, server: &str) -> Vec<u32> {
+    let read = |pid: u32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let parent = |pid: u32| -> Option<u32> {
+        // The name is in parentheses and may hold anything.
+        read(pid, "stat").rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let under = |pid: u32| {
+        std::iter::successors(Some(pid), |pid| parent(*pid)).take(20).any(|above| above == proxy.pid())
+    };
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| {
+        let command = read(*pid, "cmdline");
+        let is_node = command.split('\0').next().is_some_and(|program| program.ends_with("node"));
+        is_node && command.contains(server) && under(*pid)
+    })
+    .collect()
+}
+
+#[test]
+fn tools_of_servers_stand_beside_capabilities_and_are_recorded_alike() {
+    let place = Place::new();
+    let hello = place.path().join("hello.txt");
+    fs::write(&hello, "hello from a file").unwrap();
+    let proxy = place.proxy(&json!({"everything": everything(), "filesystem": filesystem(place.path())}));
+    let mut sql = place.database.connect();
+    for era in Era::BOTH {
+        let agent = Agent::connect(&proxy.url, era);
+        sql.batch_execute("TRUNCATE pml.tool_usage").unwrap();
+        let code = format!(
+            "const read = await mcp.filesystem.read_text_file({{path: args.path}}); return {{era: '{era:?}', read}}"
+        );
+        let name = format!("files:read_{era:?}");
+        let answer = agent.ask("pml_execute", json!({"code": code, "name": name, "args": {"path": hello}}));
+        assert_eq!(answer["result"]["read"]["content"], "hello from a file", "{answer}");
+        let capability = format!("mcp__files__read_{era:?}");
+        let tools = agent.tools();
+        for expected in ["mcp__everything__echo", "mcp__filesystem__read_text_file", &capability] {
+            let tool = tools.iter().find(|tool| tool.name == expected);
+            let tool = tool.unwrap_or_else(|| panic!("{expected} isn't listed"));
+            assert_eq!(tool.input_schema["type"], "object", "{expected}");
+        }
+        let echo = agent.call("mcp__everything__echo", json!({"message": "hi"}));
+        assert_eq!(text(&echo), "Echo: hi");
+        let read = agent.call("mcp__filesystem__read_text_file", json!({"path": hello}));
+        assert_eq!(text(&read), "hello from a file");
+        assert_eq!(agent.ask(&capability, json!({"path": hello}))["read"]["content"], "hello from a file");
+        let outside = agent.failure("mcp__filesystem__read_text_file", json!({"path": "/etc/passwd"}));
+        assert!(outside.to_lowercase().contains("denied"), "{outside}");
+
+        let used = "SELECT concat_ws(' ', server_id, tool_id, success, count(*)) FROM pml.tool_usage \
+                    GROUP BY server_id, tool_id, success ORDER BY 1";
+        let expected = [
+            "everything everything:echo t 1".to_owned(),
+            "filesystem filesystem:read_text_file f 1".to_owned(),
+            "filesystem filesystem:read_text_file t 3".to_owned(),
+            format!("pml-capabilities {name} t 2"),
+        ];
+        // The statistics of a tool are written after its answer.
+        eventually("all uses are recorded", || {
+            (sql.number("SELECT count(*) FROM pml.tool_usage") >= 7).then_some(())
+        });
+        assert_eq!(sql.texts(used), expected);
+    }
+    let schemas = "SELECT concat_ws(' ', server_id, name, tool_name, input_schema -> 'required') \
+                   FROM pml.tool_schema WHERE tool_id IN ('everything:echo', 'filesystem:read_text_file') ORDER BY 1";
+    let expected = [
+        r#"everything echo mcp__everything__echo ["message"]"#,
+        r#"filesystem read_text_file mcp__filesystem__read_text_file ["path"]"#,
+    ];
+    assert_eq!(sql.texts(schemas), expected);
+}
+
+#[test]
+fn a_tool_is_asked_of_its_own_server_only() {
+    let place = Place::new();
+    fs::write(place.path().join("hello.txt"), "hello").unwrap();
+    let proxy = place.proxy(&json!({"everything": everything(), "filesystem": filesystem(place.path())}));
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    agent.tools();
+    assert!(agent.try_call("mcp__everything__read_text_file", json!({})).is_err());
+    let path = place.path().join("hello.txt");
+    let code = "return await mcp.everything.read_text_file({path: args.path})";
+    let message = agent.failure("pml_execute", json!({"code": code, "args": {"path": path}}));
+    assert!(message.contains("read_text_file") && !message.contains("hello\""), "{message}");
+    let message =
+        agent.failure("pml_execute", json!({"code": "return await mcp.nowhere.echo({message: 'x'})"}));
+    assert!(message.contains("nowhere"), "{message}");
+}
+
+#[test]
+fn what_is_found_are_tools_of_this_proxys_servers() {
+    let place = Place::new();
+    let with = place.proxy(&json!({"everything": everything()}));
+    let without = place.proxy(&json!({}));
+    let ask = |proxy: &Proxy| {
+        let agent = Agent::connect(&proxy.url, Era::Stateless);
+        let listed = agent.tool_names().contains(&"mcp__everything__echo".to_owned());
+        let found = agent.ask("pml_discover", json!({"intent": "echo"})).to_string();
+        let suggested = agent.ask("pml_execute", json!({"intent": "echo"})).to_string();
+        (listed, found.contains("everything:echo"), suggested.contains("everything:echo"))
+    };
+    assert_eq!(ask(&with), (true, true, true));
+    assert_eq!(ask(&without), (false, false, false));
+}
+
+#[test]
+fn however_many_clients_a_proxy_has_one_process_of_each_server() {
+    let place = Place::new();
+    let servers = json!({"everything": everything(), "filesystem": filesystem(place.path())});
+    let proxies = [place.proxy(&servers), place.proxy(&servers)];
+    let agents: Vec<Agent> = proxies
+        .iter()
+        .flat_map(|proxy| {
+            [Era::Sessions, Era::Sessions, Era::Stateless].map(|era| Agent::connect(&proxy.url, era))
+        })
+        .collect();
+    let asked: Vec<_> = agents
+        .iter()
+        .flat_map(|agent| {
+            agent.tools();
+            let folder = json!({"path": place.path()});
+            [
+                agent.start_call("mcp__everything__echo", json!({"message": "hi"})),
+                agent.start_call("mcp__filesystem__list_directory", folder),
+            ]
+        })
+        .collect();
+    for answer in asked {
+        let answer = serde_json::to_value(runtime().block_on(answer.await_response()).unwrap()).unwrap();
+        assert_ne!(answer["isError"], true, "{answer}");
+    }
+    for proxy in &proxies {
+        assert_eq!(processes(proxy, "mcp-server-everything").len(), 1);
+        assert_eq!(processes(proxy, "mcp-server-filesystem").len(), 1);
+    }
+}
+
+#[test]
+fn a_server_killed_with_9_keeps_its_tools_and_comes_back() {
+    let place = Place::new();
+    let broken = place.path().join("broken");
+    // While the file is there, the server doesn't start.
+    let script = r#"test ! -e "$1" || { echo "not today" >&2; exit 3; }; exec "$2" "$3" stdio"#;
+    let args = json!(["-c", script, "sh", broken, node(), npm("mcp-server-everything")]);
+    let proxy = place.proxy(&json!({"everything": {"command": "sh", "args": args}}));
+    let agent = Agent::connect(&proxy.url, Era::Sessions);
+    let listed = agent.tool_names();
+    assert!(listed.contains(&"mcp__everything__echo".to_owned()));
+    let long = json!({"duration": 1000, "steps": 10_000});
+    let running = agent.start_call("mcp__everything__trigger-long-running-operation", long);
+    eventually("the call is under way", || (!agent.progress().is_empty()).then_some(()));
+    fs::write(&broken, "").unwrap();
+    let [pid] = processes(&proxy, "mcp-server-everything")[..] else { panic!("one process") };
+    signal(pid, "9");
+    let lost = serde_json::to_value(runtime().block_on(running.await_response()).unwrap()).unwrap();
+    assert_eq!(lost["isError"], true, "{lost}");
+    assert!(lost.to_string().contains("was killed (SIGKILL)"), "{lost}");
+    let hi = json!({"message": "hi"});
+    let message = eventually("it can't be started again", || {
+        let message = agent.failure("mcp__everything__echo", hi.clone());
+        message.contains("not today").then_some(message)
+    });
+    assert!(
+        message.contains("\"everything\" is down") && message.contains("the next try is in"),
+        "{message}"
+    );
+    let from_code =
+        agent.failure("pml_execute", json!({"code": "return await mcp.everything.echo({message: 'hi'})"}));
+    assert!(from_code.contains("is down"), "{from_code}");
+    assert_eq!(agent.tool_names(), listed);
+    fs::remove_file(&broken).unwrap();
+    let echo = eventually("it is back", || {
+        let result = agent.call("mcp__everything__echo", hi.clone());
+        (result.is_error != Some(true)).then_some(result)
+    });
+    assert_eq!(text(&echo), "Echo: hi");
+}
+
+#[test]
+fn a_servers_changed_list_reaches_the_clients() {
+    let place = Place::new();
+    let proxy = place.proxy(&json!({"moody": moody(place.path())}));
+    let agents = Era::BOTH.map(|era| Agent::connect(&proxy.url, era));
+    for (number, agent) in agents.iter().enumerate() {
+        let new = format!("mcp__moody__new_{number}");
+        for agent in &agents {
+            assert!(!agent.tool_names().contains(&new));
+        }
+        let before = agents.each_ref().map(Agent::list_changes);
+        agent.call("mcp__moody__add_tools", json!({"names": [format!("new_{number}")]}));
+        for (agent, before) in agents.iter().zip(before) {
+            agent.hears_of_change(before);
+            eventually("the new tool", || agent.tool_names().contains(&new).then_some(()));
+        }
+    }
+}
+
+#[test]
+fn a_tools_own_progress_arrives_also_after_a_long_silence() {
+    let place = Place::new();
+    let proxy = place.proxy(&json!({"moody": moody(place.path())}));
+    for era in Era::BOTH {
+        let agent = Agent::connect(&proxy.url, era);
+        agent.tools();
+        let proceed = place.path().join(format!("{era:?}"));
+        let running = agent.start_call("mcp__moody__late", json!({"file": proceed}));
+        // The proxy speaks for a tool that is silent.
+        eventually("signs of life", || (agent.progress().len() >= 2).then_some(()));
+        fs::write(&proceed, "").unwrap();
+        runtime().block_on(running.await_response()).unwrap();
+        let own = eventually("all of its progress", || {
+            let heard = agent.progress();
+            let (own, signs): (Vec<_>, Vec<_>) = heard.into_iter().partition(|step| step.total.is_some());
+            assert!(signs.iter().all(|step| step.progress < 0.0), "below all of the tool's: {signs:?}");
+            (own.len() >= 4).then_some(own)
+        });
+        // This client handles notifications side by side, so their order says nothing.
+        let mut own: Vec<f64> = own.iter().map(|step| step.progress).collect();
+        own.sort_by(f64::total_cmp);
+        assert_eq!(own, [0.0, 1.0, 2.0, 3.0], "{era:?}");
+    }
+}
