@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pml_core::compile::{CompileOptions, MAX_CODE_BYTES, compile, references};
+use pml_core::compile::{CompileOptions, MAX_CODE_BYTES, compile};
 use swc_common::BytePos;
 use swc_ecma_ast::EsVersion;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
@@ -43,6 +43,54 @@ fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
+/// What is compared: instructions where they can be counted, as the same run gives the same number on a busy machine.
+enum Cost {
+    Instructions,
+    Time,
+}
+
+impl Cost {
+    fn found() -> Self {
+        let counts =
+            Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success());
+        if counts { Self::Instructions } else { Self::Time }
+    }
+
+    fn unit(&self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions, counted by valgrind",
+            Self::Time => "times: valgrind, which counts instructions, isn't there",
+        }
+    }
+
+    /// The cost of doing it once.
+    fn of(&self, what: &str, size: usize) -> f64 {
+        match self {
+            Self::Instructions => (instructions(what, 8, size) - instructions(what, 4, size)) / 4.0,
+            Self::Time => {
+                let code = text_to_repeat(what, size);
+                micros(fastest(|| once(what, &code)))
+            }
+        }
+    }
+}
+
+/// How many instructions this program takes to do something so often.
+fn instructions(what: &str, times: usize, size: usize) -> f64 {
+    let this = std::env::current_exe().expect("this program has a path");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(this)
+        .args(["repeat", what, &times.to_string(), &size.to_string()])
+        .output()
+        .expect("valgrind runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let counted = said.rsplit("Collected :").next().and_then(|rest| rest.split_whitespace().next());
+    counted
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("valgrind counted nothing: {said}"))
+}
+
 struct Report {
     missed: bool,
 }
@@ -66,58 +114,51 @@ fn with_references(count: usize) -> String {
     (0..count).map(|i| format!("await mcp.ns{}.act{i}({{ n: {i} }});\n", i % 7)).collect()
 }
 
-/// `repeat parse|compile|references <times> <size>` does one thing only, for tools that count instructions.
-fn repeat(what: &str, times: usize, size: usize) {
-    let options = CompileOptions::default();
-    let code = match (what, size) {
+fn text_to_repeat(what: &str, size: usize) -> String {
+    match (what, size) {
         ("references", size) => with_references(size),
         (_, 1) => SAMPLE.to_owned(),
         (_, size) => repeated(size),
-    };
-    for _ in 0..times {
-        match what {
-            "parse" => bare_parse(&code),
-            _ => drop(compile(&code, &options).expect("compiles")),
-        }
+    }
+}
+
+fn once(what: &str, code: &str) {
+    match what {
+        "parse" => bare_parse(code),
+        _ => drop(compile(code, &CompileOptions::default()).expect("compiles")),
     }
 }
 
 fn main() {
+    // `repeat parse|compile|references <times> <size>` does one thing only, to be counted.
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, mode, what, numbers @ ..] = &arguments[..]
+    if let [_, mode, what, times, size] = &arguments[..]
         && mode == "repeat"
     {
-        let number =
-            |index: usize| numbers.get(index).map_or(1, |text: &String| text.parse().expect("a number"));
-        repeat(what, number(0), number(1));
+        let code = text_to_repeat(what, size.parse().expect("a size"));
+        (0..times.parse().expect("a number of times")).for_each(|_| once(what, &code));
         return;
     }
     let mut report = Report { missed: false };
     let options = CompileOptions::default();
     let parse = fastest(|| bare_parse(SAMPLE));
-    let whole = fastest(|| {
-        compile(SAMPLE, &options).expect("compiles");
-    });
+    let whole = fastest(|| drop(compile(SAMPLE, &options).expect("compiles")));
+    let (lines, parse, whole) = (SAMPLE.lines().count(), micros(parse), micros(whole));
     println!(
-        "sample of {} lines: bare parse {:.0} µs, whole compile {:.0} µs",
-        SAMPLE.lines().count(),
-        micros(parse),
-        micros(whole)
+        "sample of {lines} lines: bare parse {parse:.0} µs, whole compile {whole:.0} µs, {:.2}×",
+        whole / parse
     );
-    report.ratio("whole compile / bare parse", micros(whole) / micros(parse), 2.5, true);
-
-    let (one, ten) = (repeated(2), repeated(20));
-    let grown = |code: &str| fastest(|| drop(compile(code, &options).expect("compiles")));
-    report.ratio("compile, 10 times the code", micros(grown(&ten)) / micros(grown(&one)), 12.0, true);
-    let (few, many) = (with_references(300), with_references(3000));
-    let found = |code: &str| fastest(|| drop(references(code).expect("parses")));
-    report.ratio("references, 10 times as many", micros(found(&many)) / micros(found(&few)), 12.0, true);
-    report.ratio(
-        "compile, 10 times as many references",
-        micros(grown(&many)) / micros(grown(&few)),
-        12.0,
-        true,
-    );
+    let cost = Cost::found();
+    println!("ratios are of {}", cost.unit());
+    let of_sample = cost.of("compile", 1) / cost.of("parse", 1);
+    report.ratio("whole compile / bare parse", of_sample, 2.5, true);
+    for (what, base) in [("compile", 2), ("references", 300)] {
+        let first = cost.of(what, base);
+        let growth: Vec<f64> = [2, 5, 10].iter().map(|times| cost.of(what, base * times) / first).collect();
+        let title = if what == "compile" { "the code" } else { "the references" };
+        println!("2 and 5 times {title}: {:.2}× and {:.2}×", growth[0], growth[1]);
+        report.ratio(&format!("compile, 10 times {title}"), growth[2], 12.0, true);
+    }
 
     // The bare parser takes the stack it is given, and the worst inputs are deep.
     let measuring = std::thread::Builder::new().stack_size(256 << 20).spawn(print_worst).expect("a thread");
@@ -131,8 +172,8 @@ fn main() {
             for (peer, time) in &times {
                 println!("{peer} under Node: {time:.0} µs");
             }
-            report.ratio("Babel / whole compile", times["babel"] / micros(whole), 10.0, false);
-            println!("{:<64} {:>8.2}×", "SWC from npm / whole compile", times["swc"] / micros(whole));
+            report.ratio("Babel / whole compile", times["babel"] / whole, 10.0, false);
+            println!("{:<64} {:>8.2}×", "SWC from npm / whole compile", times["swc"] / whole);
         }
         other => {
             println!("peers not measured: {other:?} (run `npm ci` in bench/compiler)");

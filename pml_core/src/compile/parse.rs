@@ -163,7 +163,19 @@ fn may_be_refused(code: &str, token: &TokenAndSpan) -> bool {
     }
 }
 
+/// `017`: the parser forgets that it isn't allowed where it first read something else.
+fn is_old_octal(code: &str, token: &TokenAndSpan) -> bool {
+    let bytes = || code.as_bytes().get(range(token.span)).unwrap_or_default();
+    token.token == Token::Num && matches!(bytes(), [b'0', b'0'..=b'9' | b'_', ..])
+}
+
 fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
+    if let Some(token) = parsed.tokens.iter().find(|token| is_old_octal(parsed.code, token)) {
+        let message = "a number can't start with 0 and go on with a digit";
+        let hint = Some("write octal numbers as `0o17`, and decimal ones without the 0");
+        let at = offset(token.span.lo);
+        return Err(CompileError::at(parsed.code, at, ErrorKind::Syntax, message, hint));
+    }
     // An escape could spell any name.
     let has_escape = parsed.code.contains("\\u");
     if !has_escape && !parsed.tokens.iter().any(|token| may_be_refused(parsed.code, token)) {
@@ -294,6 +306,17 @@ mod tests {
         assert!(error.message.contains("expected `)`"), "{error}");
         let error = refused("let a b = 1");
         assert!(error.message.contains("expected"), "{error}");
+    }
+
+    #[test]
+    fn old_octal_numbers_are_refused_wherever_they_stand() {
+        for (code, line) in [("017", 1), ("a\n<B>c\n<D>\n017", 4), ("x = 08", 1)] {
+            let error = refused(code);
+            assert_eq!((error.kind, error.line), (ErrorKind::Syntax, line), "{code}: {error}");
+        }
+        for code in ["0", "0.5", "0n", "0x1F", "0o17", "0b1", "0e1", "x[0]", "10"] {
+            assert!(Parsed::of(code).is_ok(), "{code}");
+        }
     }
 
     #[test]
