@@ -1,7 +1,7 @@
 //! Calling a capability that returns its argument, and where the time goes.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     client::{Client, Result},
     load::{Question, connect, many, median, micros, one},
-    processes::{children, memory, pml},
+    processes::{built, children, memory, pml},
 };
 
 const PROJECT: &str = "capability";
@@ -72,9 +72,9 @@ fn print_memory(what: &str, pid: u32) {
 async fn parts(client: &mut Client, question: &Question, arguments: &Value, time: Duration) -> Result<()> {
     let database = database()?;
     let request = json!({"tool": TOOL, "args": arguments, "servers": []});
-    let program = PathBuf::from(env!("CARGO_BIN_EXE_pml")).with_file_name("pml-worker");
-    let pool =
-        Pool::start(PoolConfig { program, ..PoolConfig::default() }).await.map_err(|e| e.to_string())?;
+    let pool = Pool::start(PoolConfig { program: built("pml-worker"), ..PoolConfig::default() })
+        .await
+        .map_err(|e| e.to_string())?;
     let echo = |call: Call| async move { Ok::<Json, CallError>(call.args) };
     let ping = Question { method: "ping", params: json!({}) };
 
@@ -97,7 +97,7 @@ async fn parts(client: &mut Client, question: &Question, arguments: &Value, time
             worker.push(micros(started.elapsed()));
             let result = outcome.result.map_err(|failure| failure.to_string())?;
             let outcome = format!(
-                r#"{{"success": true, "result": {}, "duration_ms": 1, "tasks": [], "console": []}}"#,
+                r#"{{"success": true, "result": {}, "duration_ms": 1, "path": [], "decisions": [], "tasks": []}}"#,
                 result.get()
             );
             let outcome = serde_json::value::RawValue::from_string(outcome).map_err(|e| e.to_string())?;

@@ -10,16 +10,12 @@ mod passed_through;
 mod processes;
 mod tokens;
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{env, path::PathBuf, time::Duration};
 
 use client::Result;
 
 pub(crate) fn here() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/proxy")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -241,5 +241,5 @@ fn through_mcp_proxy(folder: &Path, server: &Server) -> Result<(Process, Address
     let file = folder.join("mcp-proxy.toml");
     fs::write(&file, config).map_err(|error| error.to_string())?;
     let process = Process::start(folder, "mcp-proxy", Command::new(program).arg("--config").arg(file))?;
-    Ok((process, Address::Http(format!("http://127.0.0.1:{port}/mcp"))))
+    Ok((process, Address::Http(format!("http://127.0.0.1:{port}/"))))
 }

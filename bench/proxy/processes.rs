@@ -71,10 +71,15 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
+/// A program that was built with this one.
+pub(crate) fn built(name: &str) -> PathBuf {
+    env::current_exe().expect("the path of this program").with_file_name(name)
+}
+
 /// `pml serve` on a free port, with the defaults but for what `args` says; its log is as it is in use.
 pub(crate) fn pml(folder: &Path, name: &str, args: &[&str]) -> Result<(Process, Address)> {
     let bind = format!("127.0.0.1:{}", free_port());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pml"));
+    let mut command = Command::new(built("pml"));
     for (name, _) in env::vars().filter(|(name, _)| name.starts_with("PML_")) {
         command.env_remove(name);
     }

@@ -170,7 +170,7 @@ fn write_data(folder: &Path) -> std::io::Result<()> {
     fs::write(folder.join("app.log"), log)?;
     let mut sales = String::from("date,region,product,units,unit_price\n");
     for i in 0..300_usize {
-        let region = ["North", "South", "East", "West"][i / 3 % 4];
+        let region = ["North", "South", "East", "West"][i / 5 % 4];
         let _ = writeln!(
             sales,
             "2026-{:02}-{:02},{region},\"Desk, oak\",{},{}.50",
