@@ -4,6 +4,9 @@ CREATE FUNCTION @extschema@.pml_routing_in(org text, project text, tools text[])
   LANGUAGE plpgsql STABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
+  IF $3 = '{}' THEN
+    RETURN 'cloud';
+  END IF;
   RETURN (
   SELECT CASE WHEN bool_or(found.routing = 'local') THEN 'local' ELSE 'cloud' END
   FROM unnest($3) AS tool

@@ -6,14 +6,17 @@ CREATE FUNCTION @extschema@.pml_words(content text) RETURNS text
   RETURN pg_catalog.translate(pg_catalog.regexp_replace(content, '([a-z0-9])([A-Z])', '\1 \2', 'g'), '_:-./', '     ');
 COMMENT ON FUNCTION @extschema@.pml_words(text) IS 'A text with its identifiers taken apart: readJson, read_json and fs:read-json';
 
+-- In PL/pgSQL, which keeps its plan; an SQL function that can't be inlined is planned anew for every row.
 CREATE FUNCTION @extschema@.pml_search_vector(name text, description text, labels text, tools text) RETURNS tsvector
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
   -- Long texts are cut: a tsvector has at most a megabyte.
-  SELECT setweight(to_tsvector('english', @extschema@.pml_words(coalesce($1, ''))), 'A')
+  RETURN setweight(to_tsvector('english', @extschema@.pml_words(coalesce($1, ''))), 'A')
       || setweight(to_tsvector('english', @extschema@.pml_words(left(coalesce($2, ''), 20000))), 'B')
       || setweight(to_tsvector('english', @extschema@.pml_words(left(coalesce($3, ''), 20000))), 'C')
-      || setweight(to_tsvector('english', @extschema@.pml_words(left(coalesce($4, ''), 20000))), 'D')
+      || setweight(to_tsvector('english', @extschema@.pml_words(left(coalesce($4, ''), 20000))), 'D');
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_search_vector(text, text, text, text) IS
   'What is searched, in falling weight: name, description, tags or parameters, tools';

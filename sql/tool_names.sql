@@ -33,15 +33,15 @@ DECLARE
   birth_namespace text := coalesce(split_part($5, '.', 3), '');
   taken text;
 BEGIN
+  -- Inserting comes first, since it needs no plan: one made while the table was empty would read it whole later.
   FOR attempt IN 0..8 LOOP
-    UPDATE pml.tool_names t SET fqdn = $5
-    WHERE t.org = $1 AND t.project = $2 AND t.kind = $3 AND t.name = $4 AND t.fqdn IS DISTINCT FROM $5;
-    SELECT t.tool_name INTO taken FROM pml.tool_names t
-    WHERE t.org = $1 AND t.project = $2 AND t.kind = $3 AND t.name = $4;
-    EXIT WHEN FOUND;
     INSERT INTO pml.tool_names AS t (org, project, tool_name, kind, name, fqdn)
     VALUES ($1, $2, @extschema@.pml_tool_name($4, birth_namespace, concat_ws(' ', $3, $5, $4), attempt), $3, $4, $5)
     ON CONFLICT DO NOTHING
+    RETURNING t.tool_name INTO taken;
+    EXIT WHEN FOUND;
+    UPDATE pml.tool_names t SET fqdn = $5
+    WHERE t.org = $1 AND t.project = $2 AND t.kind = $3 AND t.name = $4
     RETURNING t.tool_name INTO taken;
     EXIT WHEN FOUND;
   END LOOP;
