@@ -77,8 +77,23 @@ CREATE POLICY readers ON pml.task_results FOR SELECT
 CREATE POLICY makers ON pml.task_results FOR INSERT
   WITH CHECK (@extschema@.pml_may_act(org, project) AND actor = @extschema@.pml_actor());
 
--- Statistics of these columns would let EXPLAIN's estimates tell whether a name, a person or a piece of code is there.
--- Those of org and project stay: without them the planner can't tell a good index from a bad one.
-ALTER TABLE pml.capability_records
-  ALTER display_name SET STATISTICS 0, ALTER created_by SET STATISTICS 0, ALTER id SET STATISTICS 0,
-  ALTER code_hash SET STATISTICS 0, ALTER search SET STATISTICS 0;
+-- Statistics would let the estimates of EXPLAIN tell which organisations, people, names and tools there are. Whatever is
+-- looked for has a key, which is planned well without them. Only of org and project one value is kept, the commonest: with
+-- none at all a plain SELECT by scope and name reads the whole scope.
+DO $$
+DECLARE
+  hidden record;
+BEGIN
+  FOR hidden IN
+    SELECT c.oid::regclass AS relation, CASE c.relkind WHEN 'r' THEN 'TABLE' ELSE 'INDEX' END AS kind,
+           CASE c.relkind WHEN 'r' THEN quote_ident(a.attname) ELSE a.attnum::text END AS attribute,
+           CASE WHEN c.relkind = 'r' AND a.attname IN ('org', 'project') THEN 1 ELSE 0 END AS kept
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = 'pml'::regnamespace
+      -- An index has statistics of its own where it holds an expression.
+      AND (c.relkind = 'r' OR c.relkind = 'i' AND (SELECT i.indkey[a.attnum - 1] = 0 FROM pg_index i WHERE i.indexrelid = c.oid))
+  LOOP
+    EXECUTE format('ALTER %s %s ALTER COLUMN %s SET STATISTICS %s', hidden.kind, hidden.relation, hidden.attribute, hidden.kept);
+  END LOOP;
+END
+$$;

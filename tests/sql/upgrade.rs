@@ -14,6 +14,7 @@ fn catalog(db: &mut Client) -> Vec<String> {
            UNION ALL
            SELECT 'column ' || c.oid::regclass || '.' || a.attname || ' ' || a.attnum || format_type(a.atttypid, a.atttypmod) || a.attnotnull
                   || coalesce(pg_get_expr(f.adbin, f.adrelid), '') || coalesce(col_description(c.oid, a.attnum), '') || coalesce(c.relacl::text, '')
+                  || a.attstattarget
            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
            LEFT JOIN pg_attrdef f ON f.adrelid = c.oid AND f.adnum = a.attnum
            WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r'
@@ -89,7 +90,12 @@ fn a_forgotten_change_is_found() {
         .unwrap();
     let end = end + current[end..].find('\n').unwrap() + 1;
     let added = &current[start..end];
-    for (old, upgrade, complete) in [("0.0.1", added, true), ("0.0.2", "SELECT 1;\n", false)] {
+    let plans =
+        current.split("\n-- plans.sql\n").nth(1).unwrap().split("\n-- policies.sql\n").next().unwrap();
+    let whole = format!("{added}{plans}");
+    for (old, upgrade, complete) in
+        [("0.0.1", &*whole, true), ("0.0.2", added, false), ("0.0.3", plans, false)]
+    {
         fs::write(extension.join(format!("pml--{old}.sql")), current.replace(added, "")).unwrap();
         fs::write(extension.join(format!("pml--{old}--{}.sql", version())), upgrade).unwrap();
         let differences = differences(&upgraded_from(old), &fresh());
