@@ -86,6 +86,10 @@ unsafe extern "C-unwind" {
     fn errdetail_internal(format: *const c_char, ...) -> c_int;
     fn errhint(format: *const c_char, ...) -> c_int;
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+    fn pq_beginmessage(message: pg_sys::StringInfo, kind: c_char);
+    fn pq_sendbytes(message: pg_sys::StringInfo, bytes: *const c_char, count: c_int);
+    fn pq_sendstring(message: pg_sys::StringInfo, text: *const c_char);
+    fn pq_endmessage(message: pg_sys::StringInfo);
 }
 
 impl Report {
@@ -105,7 +109,41 @@ impl Report {
     pub(crate) fn warn_client(report: impl FnOnce() -> Report) {
         // SAFETY: compares the level with the session's settings.
         if unsafe { message_level_is_interesting(WARNING_CLIENT_ONLY) } {
-            report().emit(WARNING_CLIENT_ONLY);
+            let report = report();
+            // SAFETY: both are variables of the session.
+            let has_client = unsafe {
+                pg_sys::whereToSendOutput == pg_sys::CommandDest::DestRemote
+                    && pg_sys::ParallelWorkerNumber < 0
+            };
+            if has_client { report.send_with_result() } else { report.emit(WARNING_CLIENT_ONLY) }
+        }
+    }
+
+    /// A notice that travels with the result. ereport sends each at once, which wakes the client twice and costs more than
+    /// the look-up.
+    fn send_with_result(self) {
+        let sqlstate = String::from_utf8_lossy(self.kind.sqlstate()).into_owned();
+        let fields = [
+            (b'S', Some("WARNING".to_owned())),
+            (b'V', Some("WARNING".to_owned())),
+            (b'C', Some(sqlstate)),
+            (b'M', Some(self.message)),
+            (b'D', self.detail),
+            (b'H', self.hint),
+        ];
+        // SAFETY: a NoticeResponse as the protocol has it: fields of one byte and a text that ends with a zero, then a zero.
+        unsafe {
+            let mut message: pg_sys::StringInfoData = std::mem::zeroed();
+            pq_beginmessage(&raw mut message, b'N' as c_char);
+            for (name, text) in fields {
+                let text = in_postgres_memory(text);
+                if !text.is_null() {
+                    pq_sendbytes(&raw mut message, (&raw const name).cast(), 1);
+                    pq_sendstring(&raw mut message, text);
+                }
+            }
+            pq_sendbytes(&raw mut message, c"".as_ptr(), 1);
+            pq_endmessage(&raw mut message);
         }
     }
 
