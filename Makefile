@@ -1,6 +1,6 @@
 # PML: `make help` says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help up down psql build install test lint bench fuzz clean
+.PHONY: help up down psql build extension install test lint bench fuzz clean
 
 export PG_MAJOR ?= 15
 ifdef PG_CONFIG
@@ -27,10 +27,14 @@ build: ## Install what is missing and build
 	@scripts/setup
 	@scripts/build
 
-install: build ## Install the extension into the Postgres that PG_CONFIG names
+extension: ## Build the extension only
+	@scripts/setup
+	@scripts/build extension
+
+install: extension ## Install the extension into the Postgres that PG_CONFIG names
 	@scripts/install
 
-lint: build ## Check formatting, clippy and every PL/pgSQL function
+lint: extension ## Check formatting, clippy and every PL/pgSQL function
 	@scripts/tree
 	@scripts/lint
 
