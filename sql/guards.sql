@@ -129,6 +129,8 @@ BEGIN
     compiled := coalesce(@extschema@.pml_compiled_before(NEW.forked_from, NEW.code_snippet),
                          @extschema@.pml_compile(NEW.code_snippet));
     NEW := @extschema@.pml_record_compiled(NEW, compiled);
+    PERFORM @extschema@.pml_check_schema('parameters_schema', NEW.parameters_schema),
+            @extschema@.pml_check_schema('output_schema', NEW.output_schema);
     NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
     NEW.parameters_schema := coalesce(NEW.parameters_schema, @extschema@.pml_source_parameters(NEW.source),
                                       compiled -> 'parameters');
@@ -242,6 +244,10 @@ BEGIN
       IF NEW.structure IS DISTINCT FROM OLD.structure THEN
         NEW.structure := @extschema@.pml_structure_now(OLD.org, OLD.project, OLD.structure);
       END IF;
+    END IF;
+    IF (NEW.parameters_schema, NEW.output_schema) IS DISTINCT FROM (OLD.parameters_schema, OLD.output_schema) THEN
+      PERFORM @extschema@.pml_check_schema('parameters_schema', NEW.parameters_schema),
+              @extschema@.pml_check_schema('output_schema', NEW.output_schema);
     END IF;
     IF NEW.parameters_explicit = OLD.parameters_explicit
        AND NEW.parameters_schema IS DISTINCT FROM OLD.parameters_schema THEN

@@ -46,6 +46,18 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     }
 }
 
+/// An error unless a capability can be called with this schema of its arguments, or give what this schema says.
+pub fn check_schema(what: &str, schema: &str) -> Result<(), ArgumentsError> {
+    let schema: Value = serde_json::from_str(schema).map_err(|error| unreadable("The schema", &error))?;
+    jsonschema::options().build(&schema).map(drop).map_err(|error| ArgumentsError {
+        message: format!("Invalid {what}: {}", tell(&error)),
+        detail: None,
+        hint:
+            "Give a JSON Schema: {\"type\": \"object\", \"properties\": {\"path\": {\"type\": \"string\"}}}."
+                .to_owned(),
+    })
+}
+
 struct KnownSchema {
     schema: Value,
     validator: Validator,
@@ -156,6 +168,9 @@ fn tell(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             format!("{} is not an argument", names(unexpected).join(", "))
+        }
+        ValidationErrorKind::Referencing(_) => {
+            "a \"$ref\" leads nowhere; only parts of the schema itself can be referred to".to_owned()
         }
         ValidationErrorKind::PropertyNames { .. } => {
             format!("{} has a key that is not allowed", quoted(&place))

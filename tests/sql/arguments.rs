@@ -71,3 +71,35 @@ fn what_json_in_rust_can_not_hold_is_an_error_and_no_crash() {
         assert!(error.hint().is_some());
     }
 }
+
+#[test]
+fn a_schema_that_can_not_be_used_is_refused_when_it_is_given() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register('return 1', 'known')").unwrap();
+    for schema in [
+        r#""text""#,
+        "[1]",
+        r#"{"type": 5}"#,
+        r#"{"properties": {"a": {"pattern": "("}}}"#,
+        r#"{"$ref": "https://example.com/schema"}"#,
+    ] {
+        for column in ["parameters_schema", "output_schema"] {
+            for statement in [
+                format!("SELECT pml_register('return 2', 'new', {column} => '{schema}')"),
+                format!("SELECT pml_update('known', 'return 3', {column} => '{schema}')"),
+                format!(
+                    "UPDATE pml.capability_records SET {column} = '{schema}' WHERE display_name = 'known'"
+                ),
+            ] {
+                let error = db.refusal(&statement);
+                assert_eq!(error.code().code(), "22023", "{statement}: {error:?}");
+                assert!(error.message().starts_with(&format!("Invalid {column}: ")), "{error:?}");
+                assert!(!error.message().contains("feature"), "{error:?}");
+            }
+        }
+    }
+    assert_eq!(
+        db.number("SELECT count(*) FROM pml.capability_versions v JOIN pml.capability_records r ON r.id = v.capability_fqdn WHERE r.record_type = 'capability'"),
+        1
+    );
+}
