@@ -153,14 +153,8 @@ fn lower_first(message: &str) -> String {
 }
 
 /// Whether a token calls for a closer look.
-fn may_be_refused(code: &str, token: &TokenAndSpan) -> bool {
-    match token.token {
-        Token::Import | Token::Export | Token::With | Token::Static | Token::Require => true,
-        Token::Ident => {
-            token.span.hi.0 - token.span.lo.0 == 5 && code.get(range(token.span)) == Some("__pml")
-        }
-        _ => false,
-    }
+fn may_be_refused(token: &TokenAndSpan) -> bool {
+    matches!(token.token, Token::Import | Token::Export | Token::With | Token::Static | Token::Require)
 }
 
 /// `017`: the parser forgets that it isn't allowed where it first read something else.
@@ -177,8 +171,8 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         return Err(CompileError::at(parsed.code, at, ErrorKind::Syntax, message, hint));
     }
     // An escape could spell any name.
-    let has_escape = parsed.code.contains("\\u");
-    if !has_escape && !parsed.tokens.iter().any(|token| may_be_refused(parsed.code, token)) {
+    let has = |text: &str| memchr::memmem::find(parsed.code.as_bytes(), text.as_bytes()).is_some();
+    if !has("\\u") && !has("__pml") && !parsed.tokens.iter().any(may_be_refused) {
         return Ok(());
     }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };

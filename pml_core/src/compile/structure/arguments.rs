@@ -1,6 +1,7 @@
 //! The arguments of a call as the structure shows them: values with node ids in the place of calls.
 
 use serde_json::Value as Json;
+use swc_atoms::Atom;
 use swc_common::Span;
 
 use super::finish::shortened;
@@ -18,7 +19,7 @@ pub(crate) fn arguments<'i>(
         Draft::Object(fields) => {
             fields.into_iter().map(|(name, value)| (name, argument(parsed, value, ids))).collect()
         }
-        other => Arguments::from([("...".to_owned(), argument(parsed, other, ids))]),
+        other => [(Atom::from("..."), argument(parsed, other, ids))].into_iter().collect(),
     }
 }
 
@@ -48,13 +49,13 @@ fn argument<'i>(parsed: &Parsed<'_>, draft: Draft, ids: &impl Fn(Span) -> Option
 
 /// An object whose fields are all literals is one literal.
 fn literal_object(fields: Arguments) -> ArgumentValue {
-    let is_literal = |(name, value): (&String, &ArgumentValue)| {
+    let is_literal = |(name, value): (&str, &ArgumentValue)| {
         matches!(value, ArgumentValue::Literal { .. }) && name != "..."
     };
     if !fields.iter().all(is_literal) {
         return ArgumentValue::Object { fields };
     }
-    let literals = fields.into_iter().filter_map(|(name, value)| literal_of(value).map(|json| (name, json)));
+    let literals = fields.into_iter().filter_map(|(name, value)| literal_of(value).map(|json| (name.as_str().to_owned(), json)));
     ArgumentValue::Literal { value: Json::Object(literals.collect()) }
 }
 
