@@ -146,8 +146,11 @@ fn id(letter: u8, count: u32) -> Atom {
 
 /// The text of a piece of code as the structure shows it: pieces lie in each other, so long ones end in `…`.
 pub(super) fn shortened(text: &str) -> String {
+    if text.len() <= MAX_TEXT_CHARS {
+        return text.to_owned();
+    }
     match text.char_indices().nth(MAX_TEXT_CHARS) {
-        Some((end, _)) if text.len() > MAX_TEXT_CHARS => [&text[..end], "…"].concat(),
-        _ => text.to_owned(),
+        Some((end, _)) => [&text[..end], "…"].concat(),
+        None => text.to_owned(),
     }
 }
