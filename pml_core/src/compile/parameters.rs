@@ -11,8 +11,7 @@ use super::bindings::Bindings;
 use super::lift::is_secret;
 use super::parse::Parsed;
 use super::value::{
-    Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name, static_text,
-    unwrap,
+    Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name, static_text, unwrap,
 };
 use schema::Parameter;
 use types::{declare_type, method_type};

@@ -3,7 +3,7 @@
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
     ArrowExpr, CallExpr, Callee, EsVersion, Expr, Function, Ident, ImportDecl, MetaPropExpr, MetaPropKind,
-    Module, ModuleDecl, ModuleItem, ReturnStmt, StaticBlock, Stmt, WithStmt,
+    Module, ModuleDecl, ModuleItem, PrivateName, ReturnStmt, StaticBlock, Stmt, WithStmt,
 };
 use swc_ecma_parser::error::{Error, SyntaxError};
 use swc_ecma_parser::unstable::{Capturing, Token, TokenAndSpan};
@@ -210,6 +210,13 @@ impl Refusals<'_> {
         }
     }
 
+    fn reserved(&mut self, name: &str, span: Span) {
+        if name.starts_with("__pml") {
+            let hint = "choose one that doesn't start with `__pml`";
+            self.refuse(span, &format!("the name `{name}` is reserved"), hint);
+        }
+    }
+
     fn outside_static_block(&mut self, visit: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.in_static_block, false);
         visit(self);
@@ -238,9 +245,11 @@ impl Visit for Refusals<'_> {
     }
 
     fn visit_ident(&mut self, name: &Ident) {
-        if name.sym == *"__pml" {
-            self.refuse(name.span, "the name `__pml` is reserved", "choose another name");
-        }
+        self.reserved(&name.sym, name.span);
+    }
+
+    fn visit_private_name(&mut self, name: &PrivateName) {
+        self.reserved(&name.name, name.span);
     }
 
     fn visit_with_stmt(&mut self, statement: &WithStmt) {
@@ -336,6 +345,8 @@ mod tests {
         for code in ["const __pml = 1", "__pml.at('n1', f)()", "function f(__pml) {}", "({ __pml }) => 1"] {
             assert!(refused(code).message.contains("`__pml` is reserved"), "{code}");
         }
+        refused("const __pml_class1 = 1");
+        refused("class A { #__pml_class1_0 = 1 }");
     }
 
     #[test]

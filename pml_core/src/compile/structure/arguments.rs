@@ -60,7 +60,9 @@ fn literal_object(fields: Arguments) -> ArgumentValue {
     if !fields.iter().all(is_literal) {
         return ArgumentValue::Object { fields };
     }
-    let literals = fields.into_iter().filter_map(|(name, value)| literal_of(value).map(|json| (name.as_str().to_owned(), json)));
+    let literals = fields
+        .into_iter()
+        .filter_map(|(name, value)| literal_of(value).map(|json| (name.as_str().to_owned(), json)));
     ArgumentValue::Literal { value: Json::Object(literals.collect()) }
 }
 

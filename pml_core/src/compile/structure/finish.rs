@@ -99,13 +99,7 @@ impl Builder<'_> {
         Edge { from: from.clone(), to: to.clone(), kind, outcome: outcome.map(Atom::from), coverage: None }
     }
 
-    fn finished_node(
-        &self,
-        content: &Content<'_>,
-        id: Atom,
-        arguments: Arguments,
-        lookup: &Lookup,
-    ) -> Node {
+    fn finished_node(&self, content: &Content<'_>, id: Atom, arguments: Arguments, lookup: &Lookup) -> Node {
         match content {
             Content::Decision { condition } => Node::Decision { id, condition: shortened(condition) },
             Content::Fork => Node::Fork { id },
