@@ -2,8 +2,9 @@
 
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
-    ArrowExpr, CallExpr, Callee, EsVersion, Expr, Function, Ident, ImportDecl, MetaPropExpr, MetaPropKind,
-    Module, ModuleDecl, ModuleItem, PrivateName, ReturnStmt, StaticBlock, Stmt, WithStmt,
+    ArrowExpr, CallExpr, Callee, Decl, EsVersion, ExportSpecifier, Expr, Function, Ident, ImportSpecifier,
+    MetaPropExpr, MetaPropKind, Module, ModuleDecl, ModuleItem, PrivateName, ReturnStmt, StaticBlock, Stmt,
+    WithStmt,
 };
 use swc_ecma_parser::error::{Error, SyntaxError};
 use swc_ecma_parser::unstable::{Capturing, Token, TokenAndSpan};
@@ -21,7 +22,7 @@ pub const MAX_CODE_BYTES: usize = 256 * 1024;
 const NO_MODULES: &str =
     "call tools through `mcp.server.tool(…)` and other capabilities through `capabilities.name(…)`";
 
-/// Parsed code. Every statement is one: module declarations other than `import type` were refused.
+/// Parsed code. Every statement is one: module declarations other than those of types were refused.
 pub(crate) struct Parsed<'a> {
     pub(crate) code: &'a str,
     pub(crate) items: Vec<ModuleItem>,
@@ -178,7 +179,7 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
     for item in &parsed.items {
         match item {
-            ModuleItem::ModuleDecl(ModuleDecl::Import(ImportDecl { type_only: true, .. })) => {}
+            ModuleItem::ModuleDecl(declaration) if is_type_only(declaration) => {}
             ModuleItem::ModuleDecl(ModuleDecl::Import(import)) => {
                 visitor.refuse(import.span, "`import` isn't available in a capability", NO_MODULES);
             }
@@ -194,6 +195,32 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         }
     }
     visitor.first.map_or(Ok(()), Err)
+}
+
+/// Whether an `import` or `export` only means something to the type checker.
+fn is_type_only(declaration: &ModuleDecl) -> bool {
+    match declaration {
+        ModuleDecl::Import(import) => {
+            let is_type = |specifier: &ImportSpecifier| matches!(specifier, ImportSpecifier::Named(named) if named.is_type_only);
+            import.type_only || (!import.specifiers.is_empty() && import.specifiers.iter().all(is_type))
+        }
+        ModuleDecl::ExportDecl(export) => match &export.decl {
+            Decl::TsInterface(_) | Decl::TsTypeAlias(_) => true,
+            Decl::Fn(function) => function.declare,
+            Decl::Class(class) => class.declare,
+            Decl::Var(variable) => variable.declare,
+            Decl::TsEnum(declaration) => declaration.declare,
+            Decl::TsModule(module) => module.declare,
+            Decl::Using(_) => false,
+        },
+        ModuleDecl::ExportNamed(export) => {
+            let is_type = |specifier: &ExportSpecifier| matches!(specifier, ExportSpecifier::Named(named) if named.is_type_only);
+            export.type_only || (!export.specifiers.is_empty() && export.specifiers.iter().all(is_type))
+        }
+        ModuleDecl::ExportAll(export) => export.type_only,
+        ModuleDecl::TsImportEquals(import) => import.is_type_only,
+        _ => false,
+    }
 }
 
 struct Refusals<'a> {
@@ -293,6 +320,8 @@ mod tests {
             "for await (const x of y) { if (x) return x }",
             "\u{feff}const é: string = 'ü';\r\nreturn é",
             "import type { A } from 'a'; const b: A = args; return b",
+            "import { type A, type B } from 'a'; export type C = A; export interface D {} export type { A }; return 1",
+            "export declare const a: number; export type * from 'a'; import type E = require('e'); return 1",
             "const f = async <T,>(x: T) => x; return f<number>(1)",
             "",
         ] {
@@ -333,6 +362,10 @@ mod tests {
             "return import.meta.url",
             "export default 1",
             "import { type A, b } from 'c'",
+            "import {} from 'c'",
+            "import 'c'",
+            "export { a }",
+            "export * from 'a'",
         ] {
             let error = refused(code);
             assert_eq!(error.kind, ErrorKind::Unsupported, "{code}: {error}");

@@ -34,7 +34,7 @@ pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
     for item in &parsed.items {
         match item {
             ModuleItem::Stmt(statement) => statement.visit_with(&mut stripper),
-            // Only `import type` gets this far.
+            // Only those of types get this far.
             ModuleItem::ModuleDecl(declaration) => stripper.remove_statement(range(declaration.span())),
         }
     }
