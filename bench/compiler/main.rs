@@ -12,7 +12,16 @@ use swc_common::BytePos;
 use swc_ecma_ast::EsVersion;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 
-const SAMPLE: &str = include_str!("sample.ts");
+/// Capabilities of some 50 lines, as agents write them; the first is the one that is grown and given to the peers.
+const SAMPLES: [(&str, &str); 4] = [
+    ("digest", include_str!("samples/digest.ts")),
+    ("paginate", include_str!("samples/paginate.ts")),
+    ("queue", include_str!("samples/queue.ts")),
+    ("report", include_str!("samples/report.ts")),
+];
+const SAMPLE: &str = SAMPLES[0].1;
+/// The text made of nothing but references.
+const REFERENCES: &str = "references";
 
 fn bare_parse(code: &str) {
     assert!(parse_only(code), "the text to measure must parse");
@@ -63,25 +72,27 @@ impl Cost {
         }
     }
 
-    /// The cost of doing it once.
-    fn of(&self, what: &str, size: usize) -> f64 {
+    /// The cost of doing it once with a text of a size.
+    fn of(&self, work: &str, text: &str, size: usize) -> f64 {
         match self {
-            Self::Instructions => (instructions(what, 8, size) - instructions(what, 4, size)) / 4.0,
+            Self::Instructions => {
+                (instructions(work, text, size, 8) - instructions(work, text, size, 4)) / 4.0
+            }
             Self::Time => {
-                let code = text_to_repeat(what, size);
-                micros(fastest(|| once(what, &code)))
+                let code = text_of_size(text, size);
+                micros(fastest(|| once(work, &code)))
             }
         }
     }
 }
 
 /// How many instructions this program takes to do something so often.
-fn instructions(what: &str, times: usize, size: usize) -> f64 {
+fn instructions(work: &str, text: &str, size: usize, times: usize) -> f64 {
     let this = std::env::current_exe().expect("this program has a path");
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(this)
-        .args(["repeat", what, &times.to_string(), &size.to_string()])
+        .args(["repeat", work, text, &size.to_string(), &times.to_string()])
         .output()
         .expect("valgrind runs");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -104,39 +115,38 @@ impl Report {
     }
 }
 
-/// The sample several times over, each in a function of its own.
-fn repeated(times: usize) -> String {
-    let body = SAMPLE;
-    (0..times).map(|i| format!("async function part{i}(args: any) {{\n{body}}}\n")).collect()
+/// A sample several times over, each in a function of its own.
+fn repeated(sample: &str, times: usize) -> String {
+    (0..times).map(|i| format!("async function part{i}(args: any) {{\n{sample}}}\n")).collect()
 }
 
 fn with_references(count: usize) -> String {
     (0..count).map(|i| format!("await mcp.ns{}.act{i}({{ n: {i} }});\n", i % 7)).collect()
 }
 
-fn text_to_repeat(what: &str, size: usize) -> String {
-    match (what, size) {
-        ("references", size) => with_references(size),
-        (_, 1) => SAMPLE.to_owned(),
-        (_, size) => repeated(size),
+fn text_of_size(text: &str, size: usize) -> String {
+    match (SAMPLES.iter().find(|(name, _)| *name == text), size) {
+        (Some((_, sample)), 1) => (*sample).to_owned(),
+        (Some((_, sample)), size) => repeated(sample, size),
+        (None, size) => with_references(size),
     }
 }
 
-fn once(what: &str, code: &str) {
-    match what {
+fn once(work: &str, code: &str) {
+    match work {
         "parse" => bare_parse(code),
         _ => drop(compile(code, &CompileOptions::default()).expect("compiles")),
     }
 }
 
 fn main() {
-    // `repeat parse|compile|references <times> <size>` does one thing only, to be counted.
+    // `repeat parse|compile <text> <size> <times>` does one thing only, to be counted.
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, mode, what, times, size] = &arguments[..]
+    if let [_, mode, work, text, size, times] = &arguments[..]
         && mode == "repeat"
     {
-        let code = text_to_repeat(what, size.parse().expect("a size"));
-        (0..times.parse().expect("a number of times")).for_each(|_| once(what, &code));
+        let code = text_of_size(text, size.parse().expect("a size"));
+        (0..times.parse().expect("a number of times")).for_each(|_| once(work, &code));
         return;
     }
     let mut report = Report { missed: false };
@@ -150,12 +160,14 @@ fn main() {
     );
     let cost = Cost::found();
     println!("ratios are of {}", cost.unit());
-    let of_sample = cost.of("compile", 1) / cost.of("parse", 1);
-    report.ratio("whole compile / bare parse", of_sample, 2.5, true);
-    for (what, base) in [("compile", 2), ("references", 300)] {
-        let first = cost.of(what, base);
-        let growth: Vec<f64> = [2, 5, 10].iter().map(|times| cost.of(what, base * times) / first).collect();
-        let title = if what == "compile" { "the code" } else { "the references" };
+    for (name, _) in SAMPLES {
+        let ratio = cost.of("compile", name, 1) / cost.of("parse", name, 1);
+        report.ratio(&format!("whole compile / bare parse, {name}.ts"), ratio, 2.5, true);
+    }
+    for (text, base, title) in [(SAMPLES[0].0, 2, "the code"), (REFERENCES, 300, "the references")] {
+        let first = cost.of("compile", text, base);
+        let growth: Vec<f64> =
+            [2, 5, 10].iter().map(|times| cost.of("compile", text, base * times) / first).collect();
         println!("2 and 5 times {title}: {:.2}× and {:.2}×", growth[0], growth[1]);
         report.ratio(&format!("compile, 10 times {title}"), growth[2], 12.0, true);
     }

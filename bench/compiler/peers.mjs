@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import babel from "@babel/core";
 import swc from "@swc/core";
 
-const sample = readFileSync(new URL("sample.ts", import.meta.url), "utf8");
+const sample = readFileSync(new URL("samples/digest.ts", import.meta.url), "utf8");
 const linked = new Map([["text:summarize", "local.default.text.summarize.a7f3"]]);
 
 function babelPlugin({ types: t }) {
@@ -32,7 +32,7 @@ function babelPlugin({ types: t }) {
 
 function withBabel() {
   return babel.transformSync(sample, {
-    filename: "sample.ts",
+    filename: "digest.ts",
     configFile: false,
     babelrc: false,
     presets: ["@babel/preset-typescript"],

@@ -141,6 +141,10 @@ macro_rules! statements_with_semicolon {
                 node.visit_children_with(self);
             })*
 
+            // No statement is in a type.
+            fn visit_ts_type(&mut self, _: &swc_ecma_ast::TsType) {}
+            fn visit_ts_interface_body(&mut self, _: &swc_ecma_ast::TsInterfaceBody) {}
+
             // The declaration in the head of a loop has no semicolon of its own.
             fn visit_for_head(&mut self, head: &swc_ecma_ast::ForHead) {
                 head.visit_children_with(&mut WithoutHead(self));

@@ -18,10 +18,11 @@ const compiled = JSON.parse(
 );
 
 function strippedByTypeScript(code) {
-  // Inside a function, even an import of types alone would be an error there.
-  const withoutImports = code.replace(/^import type .*$/gm, "");
+  // Inside a function, even an import or export of types alone would be an error there.
+  const withoutImports = code.replace(/^(import type|import \{ type|export type|export interface) .*$/gm, "");
   const wrapped = `async function body(args, mcp, capabilities) {${withoutImports}\n}`;
-  const options = { target: ts.ScriptTarget.ESNext, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: false };
+  // The newest target that still compiles decorators, which Node doesn't know.
+  const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: false };
   const { outputText } = ts.transpileModule(wrapped, { compilerOptions: options });
   return `${outputText}\nreturn await body(args, mcp, capabilities);`;
 }

@@ -344,7 +344,7 @@ impl Scanner<'_> {
             self.at += rest.iter().position(|byte| !is(*byte, WORD)).unwrap_or(rest.len());
             match self.bytes.get(self.at) {
                 Some(b'\\') => is_plain = false,
-                Some(b'{') if self.code[start..self.at].ends_with("\\u") => {}
+                Some(b'{') if !is_plain && self.code[start..self.at].ends_with("\\u") => {}
                 Some(b'}') if !is_plain && self.code[start..self.at].contains("\\u{") => {}
                 Some(0x80..) if !self.is_blank_at(self.at) => is_plain = false,
                 _ => break,

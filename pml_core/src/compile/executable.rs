@@ -135,8 +135,7 @@ mod tests {
         let expected = " class A extends B  {\n    x = 1;\n  ;\n  z;\n  ;\n  ;\n   static async n(a) {}\n}";
         assert_eq!(executable(code), expected);
         let code = "class A extends B { constructor(private a: string, public readonly b = 2) { super(a); this.c() } }";
-        let expected =
-            "class A extends B { constructor( a,   b = 2) { super(a);; this.a = a; this.b = b; this.c() } }";
+        let expected = "class A extends B { a; b; constructor( a,   b = 2) { super(a);; this.a = a; this.b = b; this.c() } }";
         assert_eq!(executable(code), expected);
     }
 
@@ -152,11 +151,11 @@ mod tests {
     #[test]
     fn what_cannot_be_supported_says_so_and_where() {
         for (code, column) in [
-            ("@d class A {}", 1),
-            ("class A { @d m() {} }", 11),
-            ("class A { @d() x = 1 }", 11),
             ("class A { m(@d x: string) {} }", 13),
-            ("class A { accessor x = 1 }", 11),
+            ("class A { constructor(@d private x: string) {} }", 23),
+            ("class A { @d declare x: string }", 11),
+            ("@d abstract\nclass A {}", 1),
+            ("x = @d class { [await y] = 1 }", 17),
             ("namespace N { export const a = 1 }", 1),
             ("namespace N.M {}", 1),
             ("module N { let x }", 1),
@@ -172,6 +171,32 @@ mod tests {
             assert!(error.message.contains("can't be supported"), "{code}: {error}");
             assert!(error.hint.is_some(), "{code}");
         }
+    }
+
+    #[test]
+    fn decorators_are_applied_by_a_runtime_on_the_first_line() {
+        let decorated = |code: &str| {
+            let executable = executable(code);
+            let (runtime, rest) = executable.rsplit_once("}, }; }; ").expect("the runtime comes first");
+            assert!(runtime.starts_with("const __pml_decorators = "));
+            assert_eq!(count_line_ends(&executable), count_line_ends(code), "{code} became {executable}");
+            rest.to_owned()
+        };
+        assert_eq!(
+            decorated("@a @b() class C<T> {\n  @d\n  m(): T {}\n}"),
+            "const __pml_class1 = __pml_decorators([a , b()], \"C\"); let C; C = __pml_class1.finish( class  { \
+             static { C = __pml_class1.apply(this, {}); } #__pml_class1 = __pml_class1.start(this);\n  \
+             ;static [__pml_class1.element(\"method\", false, \"m\", [d])]() {}\n  m() {}\n});"
+        );
+        assert_eq!(
+            decorated("class C { @d static x: number }"),
+            "const __pml_class1 = __pml_decorators([], \"C\"); class C { static { __pml_class1.apply(this, {}); } \
+             ;static [__pml_class1.element(\"field\", true, \"x\", [d])]() {} static x = __pml_class1.initial(0, this); \
+             static #__pml_class1_0_after = __pml_class1.after(0, this); }"
+        );
+        // A class that is a statement may wait for its decorators.
+        assert!(decorated("@d(await x) class C {}").contains("__pml_decorators([d(await x)]"));
+        assert!(!executable("class C { m() {} }").contains("__pml_decorators"));
     }
 
     #[test]

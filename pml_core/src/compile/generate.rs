@@ -54,7 +54,7 @@ pub fn dag_code(dag: &Dag) -> Result<String, GenerateError> {
     let mut waiting: BTreeMap<&str, (&DagTask, BTreeSet<&str>)> = BTreeMap::new();
     for task in &dag.tasks {
         let mut needs: BTreeSet<&str> = task.depends_on.iter().map(String::as_str).collect();
-        task.arguments.values().for_each(|value| collect_references(value, &mut needs));
+        task.arguments.iter().for_each(|(_, value)| collect_references(value, &mut needs));
         if waiting.insert(&task.id, (task, needs)).is_some() {
             return Err(GenerateError(format!("two tasks have the id `{}`", task.id)));
         }
@@ -254,7 +254,7 @@ fn collect_references<'a>(value: &'a ArgumentValue, found: &mut BTreeSet<&'a str
             }
         }
         ArgumentValue::Object { fields } => {
-            fields.values().for_each(|field| collect_references(field, found));
+            fields.iter().for_each(|(_, field)| collect_references(field, found));
         }
         ArgumentValue::Array { items } => items.iter().for_each(|item| collect_references(item, found)),
         ArgumentValue::Literal { .. }

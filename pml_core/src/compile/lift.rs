@@ -12,7 +12,7 @@ use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 use super::bindings::Bindings;
 use super::edits::Edits;
 use super::parse::{Parsed, range};
-use super::value::{Root, as_member, chain_of, prop_name_text, static_text, text_of, unwrap};
+use super::value::{Root, as_member, chain_of, prop_name, static_text, text_of, unwrap};
 pub(crate) use kind::is_secret;
 use kind::{is_setting_name, kind_of_text, parameter_name};
 
@@ -90,6 +90,10 @@ struct Finder<'a> {
     name: Option<String>,
 }
 
+fn text_of_name(name: &PropName) -> Option<String> {
+    prop_name(name).map(|name| name.as_str().to_owned())
+}
+
 impl Finder<'_> {
     fn named(&mut self, name: Option<String>, value: &Expr) {
         let outer = std::mem::replace(&mut self.name, name);
@@ -121,11 +125,11 @@ impl Finder<'_> {
                 }
             }
             ObjectPatProp::KeyValue(pair) => {
-                let name = prop_name_text(&pair.key).unwrap_or_default();
+                let name = prop_name(&pair.key).unwrap_or_default();
                 if let Pat::Assign(assign) = &*pair.value {
                     self.drop_secret(Some(&name), &assign.right, assign.left.span().hi);
                 }
-                self.used.insert(name);
+                self.used.insert(name.as_str().to_owned());
             }
             ObjectPatProp::Rest(_) => {}
         }
@@ -221,7 +225,7 @@ impl Visit for Finder<'_> {
     }
 
     fn visit_key_value_prop(&mut self, pair: &KeyValueProp) {
-        self.named(prop_name_text(&pair.key), &pair.value);
+        self.named(text_of_name(&pair.key), &pair.value);
     }
 
     fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
@@ -252,7 +256,7 @@ impl Visit for Finder<'_> {
 
     fn visit_class_prop(&mut self, property: &ClassProp) {
         if let Some(value) = &property.value {
-            self.named(prop_name_text(&property.key), value);
+            self.named(text_of_name(&property.key), value);
         }
     }
 

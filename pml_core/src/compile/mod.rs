@@ -30,6 +30,7 @@ pub use generate::{Dag, DagTask, GenerateError, PipelineSource, dag_code, pipeli
 pub use interrupt::interruptible;
 pub use lift::{Lifted, LiftedKind, LiftedLiteral};
 pub use link::Lookup;
+pub use parameters::Parameters;
 pub use parse::MAX_CODE_BYTES;
 pub use provides::{
     FieldMapping, ProvidesEdge, ToolSchema, coverage, field_mapping, provides_edge, provides_edges,
@@ -85,7 +86,7 @@ pub struct Compiled {
     pub linked_hash: String,
     pub structure: Structure,
     /// The JSON Schema of `args`, from how the code uses it.
-    pub parameters: serde_json::Value,
+    pub parameters: Parameters,
     /// The JSON Schema of what the code returns, if it can be told.
     pub output: Option<serde_json::Value>,
     /// JavaScript that reports its path: the body of an async function, line by line the code it was made from.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value as Json};
+use swc_atoms::Atom;
 use swc_ecma_ast::{Class, Expr, Function, Pat, ReturnStmt};
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
@@ -80,13 +81,14 @@ impl Known<'_> {
         }
     }
 
-    fn object(&self, fields: Vec<(String, Draft)>) -> Option<Shape> {
+    fn object(&self, fields: Vec<(Atom, Draft)>) -> Option<Shape> {
         // What is spread into it adds fields that can't be seen.
-        let is_seen = fields.iter().all(|(name, _)| name != "...");
+        let is_seen = fields.iter().all(|(name, _)| *name != *"...");
         let fields: BTreeMap<String, Field> = fields
             .into_iter()
-            .filter(|(name, _)| name != "...")
+            .filter(|(name, _)| *name != *"...")
             .map(|(name, field)| {
+                let name = name.as_str().to_owned();
                 (name, Field { shape: self.shape(field).unwrap_or(Shape::Anything), is_required: true })
             })
             .collect();

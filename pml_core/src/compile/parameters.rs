@@ -11,21 +11,21 @@ use super::bindings::Bindings;
 use super::lift::is_secret;
 use super::parse::Parsed;
 use super::value::{
-    Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name_text, static_text,
-    unwrap,
+    Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name, static_text, unwrap,
 };
 use schema::Parameter;
 use types::{declare_type, method_type};
 
+pub use schema::Parameters;
 pub(crate) use schema::json_type;
 
 /// The schema of what the code expects in `args`.
-pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings) -> serde_json::Value {
+pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings) -> Parameters {
     let mut inference = Inference { bindings, root: Parameter::default() };
     for statement in parsed.statements() {
         statement.visit_with(&mut inference);
     }
-    inference.root.into_root_schema()
+    Parameters { root: inference.root }
 }
 
 struct Inference<'a> {
@@ -117,7 +117,7 @@ impl Inference<'_> {
                             }
                         }
                         ObjectPatProp::KeyValue(pair) => {
-                            if let Some(name) = prop_name_text(&pair.key) {
+                            if let Some(name) = prop_name(&pair.key) {
                                 self.pattern(&pair.value, &inner(Key::Text(name)));
                             }
                         }
@@ -169,7 +169,7 @@ impl Inference<'_> {
             LogicalAnd => self.may_be_absent(&binary.left),
             In => {
                 if let (Some(name), Some(mut steps)) = (static_text(&binary.left), self.path(&binary.right)) {
-                    steps.push(Step { key: Key::Text(name), span: binary.span, optional: false });
+                    steps.push(Step { key: Key::Text(name.into()), span: binary.span, optional: false });
                     if let Some(parameter) = self.parameter(&steps) {
                         parameter.optional = true;
                     }
@@ -230,7 +230,33 @@ impl Inference<'_> {
         }
     }
 
-    fn cast(&mut self, expr: &Expr, declared: &TsType) {
+    /// The types in a chain whose fields are noted, what its keys are computed from, and what it starts from.
+    fn inside_chain(&mut self, expr: &Expr) {
+        let mut expr = expr;
+        loop {
+            expr = match (as_member(expr), as_cast(expr)) {
+                (Some((member, ..)), _) => {
+                    if let MemberProp::Computed(computed) = &member.prop {
+                        computed.expr.visit_with(self);
+                    }
+                    &member.obj
+                }
+                (None, Some((inner, declared))) => {
+                    self.declare(inner, declared);
+                    inner
+                }
+                (None, None) => match expr {
+                    Expr::Paren(inner) => &inner.expr,
+                    Expr::TsNonNull(inner) => &inner.expr,
+                    Expr::Await(inner) => &inner.arg,
+                    Expr::Ident(_) => return,
+                    root => return root.visit_with(self),
+                },
+            };
+        }
+    }
+
+    fn declare(&mut self, expr: &Expr, declared: &TsType) {
         if let Some(steps) = self.path(expr) {
             match self.parameter(&steps) {
                 Some(parameter) => declare_type(parameter, declared),
@@ -238,7 +264,6 @@ impl Inference<'_> {
                 None => {}
             }
         }
-        expr.visit_with(self);
     }
 
     /// `args.x += 1` uses what it changes; `args.x = 1` doesn't.
@@ -265,6 +290,16 @@ impl Inference<'_> {
     }
 }
 
+/// `x as T`, `x satisfies T` and `<T>x`
+fn as_cast(expr: &Expr) -> Option<(&Expr, &TsType)> {
+    match expr {
+        Expr::TsAs(cast) => Some((&cast.expr, &cast.type_ann)),
+        Expr::TsSatisfies(cast) => Some((&cast.expr, &cast.type_ann)),
+        Expr::TsTypeAssertion(cast) => Some((&cast.expr, &cast.type_ann)),
+        _ => None,
+    }
+}
+
 /// A default as the schema shows it; a secret is none.
 fn default_of(name: &str, default: &Expr) -> Option<serde_json::Value> {
     literal_json(default).filter(|value| !value.as_str().is_some_and(|text| is_secret(name, text)))
@@ -284,16 +319,20 @@ impl Visit for Inference<'_> {
             if is_optional {
                 self.may_be_absent(callee);
             }
-            if !self.call(callee, args) {
+            if self.call(callee, args) {
+                self.inside_chain(callee);
+            } else {
                 callee.visit_with(self);
             }
             args.visit_with(self);
             return;
         }
+        if let Some((inner, declared)) = as_cast(expr) {
+            self.declare(inner, declared);
+            inner.visit_with(self);
+            return;
+        }
         match expr {
-            Expr::TsAs(cast) => return self.cast(&cast.expr, &cast.type_ann),
-            Expr::TsSatisfies(cast) => return self.cast(&cast.expr, &cast.type_ann),
-            Expr::TsTypeAssertion(cast) => return self.cast(&cast.expr, &cast.type_ann),
             Expr::Update(update) => self.has_type(&update.arg, "number"),
             Expr::Assign(assignment) if assignment.op != AssignOp::Assign => self.changed(assignment),
             Expr::Bin(binary) => self.binary(binary),
@@ -309,27 +348,12 @@ impl Visit for Inference<'_> {
             }
             _ => {}
         }
-        let is_chain = matches!(
-            expr,
-            Expr::Ident(_)
-                | Expr::Member(_)
-                | Expr::OptChain(_)
-                | Expr::Paren(_)
-                | Expr::Await(_)
-                | Expr::TsNonNull(_)
-        );
-        if is_chain && self.note(expr, |_| {}) {
-            // The fields are noted; what is left is what the keys are computed from.
-            let mut inner = unwrap(expr);
-            while let Some((member, ..)) = as_member(inner) {
-                if let MemberProp::Computed(computed) = &member.prop {
-                    computed.expr.visit_with(self);
-                }
-                inner = unwrap(&member.obj);
-            }
-            return;
+        if matches!(expr, Expr::Ident(_) | Expr::Member(_) | Expr::OptChain(_)) {
+            self.note(expr, |_| {});
+            self.inside_chain(expr);
+        } else {
+            expr.visit_children_with(self);
         }
-        expr.visit_children_with(self);
     }
 
     fn visit_prop(&mut self, property: &Prop) {

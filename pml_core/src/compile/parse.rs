@@ -2,8 +2,9 @@
 
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
-    ArrowExpr, CallExpr, Callee, EsVersion, Expr, Function, Ident, ImportDecl, MetaPropExpr, MetaPropKind,
-    Module, ModuleDecl, ModuleItem, ReturnStmt, StaticBlock, Stmt, WithStmt,
+    ArrowExpr, CallExpr, Callee, Decl, EsVersion, ExportSpecifier, Expr, Function, Ident, ImportSpecifier,
+    MetaPropExpr, MetaPropKind, Module, ModuleDecl, ModuleItem, PrivateName, ReturnStmt, StaticBlock, Stmt,
+    WithStmt,
 };
 use swc_ecma_parser::error::{Error, SyntaxError};
 use swc_ecma_parser::unstable::{Capturing, Token, TokenAndSpan};
@@ -21,7 +22,7 @@ pub const MAX_CODE_BYTES: usize = 256 * 1024;
 const NO_MODULES: &str =
     "call tools through `mcp.server.tool(…)` and other capabilities through `capabilities.name(…)`";
 
-/// Parsed code. Every statement is one: module declarations other than `import type` were refused.
+/// Parsed code. Every statement is one: module declarations other than those of types were refused.
 pub(crate) struct Parsed<'a> {
     pub(crate) code: &'a str,
     pub(crate) items: Vec<ModuleItem>,
@@ -153,14 +154,8 @@ fn lower_first(message: &str) -> String {
 }
 
 /// Whether a token calls for a closer look.
-fn may_be_refused(code: &str, token: &TokenAndSpan) -> bool {
-    match token.token {
-        Token::Import | Token::Export | Token::With | Token::Static | Token::Require => true,
-        Token::Ident => {
-            token.span.hi.0 - token.span.lo.0 == 5 && code.get(range(token.span)) == Some("__pml")
-        }
-        _ => false,
-    }
+fn may_be_refused(token: &TokenAndSpan) -> bool {
+    matches!(token.token, Token::Import | Token::Export | Token::With | Token::Static | Token::Require)
 }
 
 /// `017`: the parser forgets that it isn't allowed where it first read something else.
@@ -177,14 +172,14 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         return Err(CompileError::at(parsed.code, at, ErrorKind::Syntax, message, hint));
     }
     // An escape could spell any name.
-    let has_escape = parsed.code.contains("\\u");
-    if !has_escape && !parsed.tokens.iter().any(|token| may_be_refused(parsed.code, token)) {
+    let has = |text: &str| memchr::memmem::find(parsed.code.as_bytes(), text.as_bytes()).is_some();
+    if !has("\\u") && !has("__pml") && !parsed.tokens.iter().any(may_be_refused) {
         return Ok(());
     }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
     for item in &parsed.items {
         match item {
-            ModuleItem::ModuleDecl(ModuleDecl::Import(ImportDecl { type_only: true, .. })) => {}
+            ModuleItem::ModuleDecl(declaration) if is_type_only(declaration) => {}
             ModuleItem::ModuleDecl(ModuleDecl::Import(import)) => {
                 visitor.refuse(import.span, "`import` isn't available in a capability", NO_MODULES);
             }
@@ -202,6 +197,32 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     visitor.first.map_or(Ok(()), Err)
 }
 
+/// Whether an `import` or `export` only means something to the type checker.
+fn is_type_only(declaration: &ModuleDecl) -> bool {
+    match declaration {
+        ModuleDecl::Import(import) => {
+            let is_type = |specifier: &ImportSpecifier| matches!(specifier, ImportSpecifier::Named(named) if named.is_type_only);
+            import.type_only || (!import.specifiers.is_empty() && import.specifiers.iter().all(is_type))
+        }
+        ModuleDecl::ExportDecl(export) => match &export.decl {
+            Decl::TsInterface(_) | Decl::TsTypeAlias(_) => true,
+            Decl::Fn(function) => function.declare,
+            Decl::Class(class) => class.declare,
+            Decl::Var(variable) => variable.declare,
+            Decl::TsEnum(declaration) => declaration.declare,
+            Decl::TsModule(module) => module.declare,
+            Decl::Using(_) => false,
+        },
+        ModuleDecl::ExportNamed(export) => {
+            let is_type = |specifier: &ExportSpecifier| matches!(specifier, ExportSpecifier::Named(named) if named.is_type_only);
+            export.type_only || (!export.specifiers.is_empty() && export.specifiers.iter().all(is_type))
+        }
+        ModuleDecl::ExportAll(export) => export.type_only,
+        ModuleDecl::TsImportEquals(import) => import.is_type_only,
+        _ => false,
+    }
+}
+
 struct Refusals<'a> {
     code: &'a str,
     first: Option<CompileError>,
@@ -213,6 +234,13 @@ impl Refusals<'_> {
         if self.first.is_none() {
             let at = offset(span.lo);
             self.first = Some(CompileError::at(self.code, at, ErrorKind::Unsupported, message, Some(hint)));
+        }
+    }
+
+    fn reserved(&mut self, name: &str, span: Span) {
+        if name.starts_with("__pml") {
+            let hint = "choose one that doesn't start with `__pml`";
+            self.refuse(span, &format!("the name `{name}` is reserved"), hint);
         }
     }
 
@@ -244,9 +272,11 @@ impl Visit for Refusals<'_> {
     }
 
     fn visit_ident(&mut self, name: &Ident) {
-        if name.sym == *"__pml" {
-            self.refuse(name.span, "the name `__pml` is reserved", "choose another name");
-        }
+        self.reserved(&name.sym, name.span);
+    }
+
+    fn visit_private_name(&mut self, name: &PrivateName) {
+        self.reserved(&name.name, name.span);
     }
 
     fn visit_with_stmt(&mut self, statement: &WithStmt) {
@@ -290,6 +320,8 @@ mod tests {
             "for await (const x of y) { if (x) return x }",
             "\u{feff}const é: string = 'ü';\r\nreturn é",
             "import type { A } from 'a'; const b: A = args; return b",
+            "import { type A, type B } from 'a'; export type C = A; export interface D {} export type { A }; return 1",
+            "export declare const a: number; export type * from 'a'; import type E = require('e'); return 1",
             "const f = async <T,>(x: T) => x; return f<number>(1)",
             "",
         ] {
@@ -330,6 +362,10 @@ mod tests {
             "return import.meta.url",
             "export default 1",
             "import { type A, b } from 'c'",
+            "import {} from 'c'",
+            "import 'c'",
+            "export { a }",
+            "export * from 'a'",
         ] {
             let error = refused(code);
             assert_eq!(error.kind, ErrorKind::Unsupported, "{code}: {error}");
@@ -342,6 +378,8 @@ mod tests {
         for code in ["const __pml = 1", "__pml.at('n1', f)()", "function f(__pml) {}", "({ __pml }) => 1"] {
             assert!(refused(code).message.contains("`__pml` is reserved"), "{code}");
         }
+        refused("const __pml_class1 = 1");
+        refused("class A { #__pml_class1_0 = 1 }");
     }
 
     #[test]

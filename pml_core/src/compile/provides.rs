@@ -146,8 +146,8 @@ impl Structure {
                 });
                 if coverage.is_some() {
                     edges.push(Edge {
-                        from: self.nodes[from].id().to_owned(),
-                        to: self.nodes[to].id().to_owned(),
+                        from: self.nodes[from].id().into(),
+                        to: self.nodes[to].id().into(),
                         kind: EdgeKind::Provides,
                         outcome: None,
                         coverage,

@@ -20,8 +20,6 @@ pub struct Reference {
     /// The bytes of the expression that linking replaces.
     pub start: usize,
     pub end: usize,
-    pub line: usize,
-    pub column: usize,
     /// The names it can mean, best first; empty if it names an FQDN.
     pub candidates: Vec<String>,
     /// What follows `@` in the name, kept as it is.
@@ -84,6 +82,7 @@ impl References {
         let mut finder =
             Finder { code: parsed.code, places: Places::of(parsed.code), bindings, found: Self::default() };
         finder.found.found.reserve(16);
+        finder.found.by_call.reserve(16);
         for statement in parsed.statements() {
             statement.visit_with(&mut finder);
         }
@@ -189,12 +188,9 @@ impl Finder<'_> {
                     self.found.by_call.insert(call, self.found.found.len());
                 }
                 let bytes = range(span);
-                let (line, column) = self.places.at(bytes.start);
                 self.found.found.push(Reference {
                     start: bytes.start,
                     end: bytes.end,
-                    line,
-                    column,
                     candidates,
                     version,
                     fqdn,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::bindings::Bindings;
 use super::error::CompileError;
@@ -60,7 +60,7 @@ impl<'a> Source<'a> {
 
     /// The JSON Schema (2020-12) of `args`, from how the code uses it.
     pub fn infer_parameters(&self) -> Json {
-        self.parsed.with_stack(|| parameters::infer(&self.parsed, &self.bindings))
+        self.parsed.with_stack(|| json!(parameters::infer(&self.parsed, &self.bindings)))
     }
 
     /// The code with literals that look like secrets or settings turned into parameters.

@@ -1,9 +1,11 @@
 //! Takes the types out of the code without moving a line: most are removed in place, enums and parameter properties become
 //! the JavaScript they stand for, and what has no such form is refused.
 
+mod decorators;
+
 use std::ops::Range;
 
-use swc_common::{Span, Spanned};
+use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 use swc_ecma_parser::unstable::TokenAndSpan;
 use swc_ecma_visit::{Visit, VisitWith};
@@ -12,6 +14,8 @@ use super::edits::{Edits, line_ends};
 use super::enums::enum_text;
 use super::error::{CompileError, ErrorKind};
 use super::parse::{Parsed, offset, range};
+use super::value::prop_name;
+use decorators::{Form, decorators_of, is_anonymous};
 
 /// Words before a class member or a parameter that only mean something to the type checker.
 const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "override", "abstract", "declare"];
@@ -22,14 +26,21 @@ pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
         code: parsed.code,
         tokens: &parsed.tokens,
         edits: Edits::with_capacity(128),
+        decorated_classes: 0,
+        decorators: 0,
+        given_name: None,
         refused: None,
     };
     for item in &parsed.items {
         match item {
             ModuleItem::Stmt(statement) => statement.visit_with(&mut stripper),
-            // Only `import type` gets this far.
+            // Only those of types get this far.
             ModuleItem::ModuleDecl(declaration) => stripper.remove_statement(range(declaration.span())),
         }
+    }
+    stripper.refuse_forgotten();
+    if stripper.decorated_classes > 0 {
+        stripper.edits.prepend(decorators::runtime());
     }
     stripper.refused.map_or(Ok(stripper.edits), Err)
 }
@@ -56,6 +67,11 @@ struct Stripper<'a> {
     code: &'a str,
     tokens: &'a [TokenAndSpan],
     edits: Edits,
+    decorated_classes: usize,
+    /// How many decorators were written as what they stand for.
+    decorators: usize,
+    /// The name that the class expression visited next gets from where it stands.
+    given_name: Option<String>,
     refused: Option<CompileError>,
 }
 
@@ -109,8 +125,8 @@ impl Stripper<'_> {
         start + length.unwrap_or(text.len())
     }
 
-    fn remove_modifiers(&mut self, member: Span, key: Span) {
-        let mut at = skip_blanks(self.code, offset(member.lo));
+    fn remove_modifiers(&mut self, from: BytePos, key: Span) {
+        let mut at = skip_blanks(self.code, offset(from));
         let end = offset(key.lo);
         while at < end {
             let text = self.text(at..end);
@@ -170,7 +186,22 @@ impl Stripper<'_> {
         expr.visit_with(self);
     }
 
-    fn parameter_properties(&mut self, constructor: &Constructor, is_derived: bool) {
+    fn refuse_decorators(&mut self, decorators: &[Decorator]) {
+        if let Some(first) = decorators.first() {
+            let hint = "the standard has none; decorate the method or the class";
+            self.refuse(first.span, "a decorator of a parameter", hint);
+        }
+    }
+
+    /// Keeps the name for an anonymous class that a decorator may ask for it.
+    fn give_name(&mut self, name: &str, value: &Expr) {
+        if matches!(value, Expr::Class(_)) && is_anonymous(value) {
+            self.given_name = Some(name.to_owned());
+        }
+    }
+
+    fn parameter_properties(&mut self, constructor: &Constructor, class: &Class) {
+        let is_derived = class.super_class.is_some();
         let names: Vec<String> = constructor.params.iter().filter_map(parameter_property).collect();
         let Some(body) = constructor.body.as_ref().filter(|_| !names.is_empty()) else { return };
         let at = if is_derived {
@@ -185,6 +216,9 @@ impl Stripper<'_> {
             Some(at) => {
                 let text: String = names.iter().map(|name| format!(" this.{name} = {name};")).collect();
                 self.edits.insert(at, if is_derived { format!(";{text}") } else { text });
+                // They are fields, and the first ones.
+                let fields: String = names.iter().map(|name| format!(" {name};")).collect();
+                self.edits.insert(self.start_of_body(class), fields);
             }
             None => {
                 let hint = "call `super(…)` as a statement of the constructor";
@@ -238,8 +272,36 @@ impl Visit for Stripper<'_> {
         }
     }
 
-    fn visit_decorator(&mut self, decorator: &Decorator) {
-        self.refuse(decorator.span, "a decorator", "call the function on the class or the value instead");
+    fn visit_param(&mut self, parameter: &Param) {
+        self.refuse_decorators(&parameter.decorators);
+        parameter.pat.visit_with(self);
+    }
+
+    fn visit_class_decl(&mut self, declaration: &ClassDecl) {
+        declaration.class.visit_with(self);
+        self.decorate(&declaration.class, &Form::Declaration(&declaration.ident));
+    }
+
+    fn visit_class_expr(&mut self, expr: &ClassExpr) {
+        let given = self.given_name.take();
+        expr.class.visit_with(self);
+        self.decorate(&expr.class, &Form::Expression(expr.ident.as_ref(), given));
+    }
+
+    fn visit_assign_expr(&mut self, assignment: &AssignExpr) {
+        assignment.left.visit_with(self);
+        if let Some(name) = assignment.left.as_simple().and_then(SimpleAssignTarget::as_ident) {
+            self.give_name(&name.id.sym, &assignment.right);
+        }
+        assignment.right.visit_with(self);
+    }
+
+    fn visit_key_value_prop(&mut self, pair: &KeyValueProp) {
+        pair.key.visit_with(self);
+        if let Some(name) = prop_name(&pair.key) {
+            self.give_name(&name, &pair.value);
+        }
+        pair.value.visit_with(self);
     }
 
     fn visit_using_decl(&mut self, declaration: &UsingDecl) {
@@ -252,10 +314,6 @@ impl Visit for Stripper<'_> {
             self.refuse(pattern.span, "a rest parameter with a default", "it is an empty array by itself");
         }
         pattern.visit_children_with(self);
-    }
-
-    fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
-        self.refuse(accessor.span, "an `accessor` field", "write a getter and a setter");
     }
 
     fn visit_ts_type_ann(&mut self, annotation: &TsTypeAnn) {
@@ -307,7 +365,13 @@ impl Visit for Stripper<'_> {
         if let (true, Pat::Ident(name)) = (declarator.definite, &declarator.name) {
             self.remove_mark(self.end_of_name(&name.id), &['!']);
         }
-        declarator.visit_children_with(self);
+        declarator.name.visit_with(self);
+        if let Some(init) = &declarator.init {
+            if let Pat::Ident(name) = &declarator.name {
+                self.give_name(&name.id.sym, init);
+            }
+            init.visit_with(self);
+        }
     }
 
     fn visit_function(&mut self, function: &Function) {
@@ -360,7 +424,7 @@ impl Visit for Stripper<'_> {
         for member in &class.body {
             match member {
                 ClassMember::Constructor(constructor) if constructor.body.is_some() => {
-                    self.parameter_properties(constructor, class.super_class.is_some());
+                    self.parameter_properties(constructor, class);
                 }
                 _ => {}
             }
@@ -380,19 +444,26 @@ impl Visit for Stripper<'_> {
                 (property.declare || property.is_abstract, Some(property.key.span()))
             }
             ClassMember::PrivateProp(property) => (false, Some(property.key.span)),
+            ClassMember::AutoAccessor(accessor) => (accessor.is_abstract, Some(accessor.key.span())),
             _ => (false, None),
         };
+        let decorators = decorators_of(member);
         if is_type {
+            if let Some(first) = decorators.first() {
+                let hint = "decorate what is there when the code runs";
+                self.refuse(first.span, "a decorator of a member that is only declared", hint);
+            }
             self.remove_statement(range(member.span()));
             return;
         }
         if let Some(key) = key {
-            self.remove_modifiers(member.span(), key);
+            self.remove_modifiers(decorators.last().map_or(member.span().lo, |last| last.span.hi), key);
             let is_marked = match member {
                 ClassMember::Method(method) => method.is_optional,
                 ClassMember::ClassProp(property) => property.is_optional || property.definite,
                 ClassMember::PrivateProp(property) => property.is_optional || property.definite,
                 ClassMember::PrivateMethod(method) => method.is_optional,
+                ClassMember::AutoAccessor(accessor) => accessor.definite,
                 _ => false,
             };
             if is_marked {
@@ -403,8 +474,8 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_ts_param_prop(&mut self, property: &TsParamProp) {
-        property.decorators.visit_with(self);
-        self.remove_modifiers(property.span, property.param.span());
+        self.refuse_decorators(&property.decorators);
+        self.remove_modifiers(property.span.lo, property.param.span());
         property.param.visit_with(self);
     }
 }

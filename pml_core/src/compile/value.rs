@@ -26,7 +26,7 @@ pub(crate) enum Root {
 pub(crate) enum Key {
     Name(Atom),
     /// `x["text"]`
-    Text(String),
+    Text(Atom),
     Index(usize),
     /// Known only when the code runs.
     Dynamic,
@@ -71,7 +71,7 @@ pub(crate) enum Draft {
     Chain(Chain),
     Literal(Json),
     Template(Vec<TemplatePart>),
-    Object(Vec<(String, Draft)>),
+    Object(Vec<(Atom, Draft)>),
     Array(Vec<Draft>),
     /// Anything else, by its text.
     Source(Span),
@@ -163,7 +163,7 @@ fn key_of(property: &MemberProp) -> Key {
         MemberProp::Ident(name) => Key::Name(name.sym.clone()),
         MemberProp::PrivateName(_) => Key::Dynamic,
         MemberProp::Computed(computed) => match (static_text(&computed.expr), unwrap(&computed.expr)) {
-            (Some(text), _) => Key::Text(text),
+            (Some(text), _) => Key::Text(Atom::from(text)),
             (None, Expr::Lit(Lit::Num(number))) if number.value >= 0.0 && number.value.fract() == 0.0 => {
                 Key::Index(number.value as usize)
             }
@@ -172,12 +172,12 @@ fn key_of(property: &MemberProp) -> Key {
     }
 }
 
-pub(crate) fn prop_name_text(name: &PropName) -> Option<String> {
+pub(crate) fn prop_name(name: &PropName) -> Option<Atom> {
     match name {
-        PropName::Ident(name) => Some(name.sym.as_str().to_owned()),
-        PropName::Str(literal) => text_of(literal).map(str::to_owned),
-        PropName::Num(number) => Some(number.value.to_string()),
-        PropName::Computed(computed) => static_text(&computed.expr),
+        PropName::Ident(name) => Some(name.sym.clone()),
+        PropName::Str(literal) => text_of(literal).map(Atom::from),
+        PropName::Num(number) => Some(Atom::from(number.value.to_string())),
+        PropName::Computed(computed) => static_text(&computed.expr).map(Atom::from),
         PropName::BigInt(_) => None,
     }
 }
@@ -249,9 +249,9 @@ pub(crate) fn draft_of(bindings: &Bindings, expr: &Expr) -> Draft {
     }
     match expr {
         Expr::Object(object) => {
-            let fields =
-                object.props.iter().map(|property| field_of(bindings, property)).collect::<Option<Vec<_>>>();
-            fields.map_or(Draft::Source(object.span), Draft::Object)
+            let mut fields = Vec::with_capacity(object.props.len());
+            fields.extend(object.props.iter().map_while(|property| field_of(bindings, property)));
+            if fields.len() < object.props.len() { Draft::Source(object.span) } else { Draft::Object(fields) }
         }
         Expr::Array(array) => {
             let items = array.elems.iter().map(|item| match item {
@@ -311,18 +311,18 @@ fn promise_all_items(bindings: &Bindings, expr: &Expr) -> Option<Vec<Draft>> {
     }
 }
 
-fn field_of(bindings: &Bindings, property: &PropOrSpread) -> Option<(String, Draft)> {
+fn field_of(bindings: &Bindings, property: &PropOrSpread) -> Option<(Atom, Draft)> {
     match property {
-        PropOrSpread::Spread(spread) => Some(("...".to_owned(), draft_of(bindings, &spread.expr))),
+        PropOrSpread::Spread(spread) => Some((Atom::from("..."), draft_of(bindings, &spread.expr))),
         PropOrSpread::Prop(property) => match &**property {
             Prop::Shorthand(name) => {
                 let root = bindings
                     .binding_at(name.span)
                     .map_or_else(|| Root::Global(name.sym.clone()), Root::Local);
                 let chain = Chain { root, root_span: name.span, steps: Vec::new(), inherited: 0 };
-                Some((name.sym.as_str().to_owned(), bindings.follow(chain)))
+                Some((name.sym.clone(), bindings.follow(chain)))
             }
-            Prop::KeyValue(pair) => Some((prop_name_text(&pair.key)?, draft_of(bindings, &pair.value))),
+            Prop::KeyValue(pair) => Some((prop_name(&pair.key)?, draft_of(bindings, &pair.value))),
             _ => None,
         },
     }
@@ -339,7 +339,7 @@ pub(crate) fn select(value: &Draft, steps: &[Step]) -> Option<Draft> {
         }
         Draft::Object(fields) => {
             let name = first.key.as_text()?;
-            let (_, field) = fields.iter().rev().find(|(field, _)| field == name)?;
+            let (_, field) = fields.iter().rev().find(|(field, _)| *field == *name)?;
             select(field, rest)
         }
         Draft::Array(items) => match first.key {

@@ -9,7 +9,7 @@ use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 use super::patterns::{PatternNames, Vars, each_name};
 use super::{Binding, BindingId, Bindings, MAX_VALUE};
 use crate::compile::parse::Parsed;
-use crate::compile::value::{Draft, Key, Step, draft_of, prop_name_text, select};
+use crate::compile::value::{Draft, Key, Step, draft_of, prop_name, select};
 
 struct Scope {
     span: Span,
@@ -168,7 +168,7 @@ impl Binder {
         };
         match property {
             ObjectPatProp::KeyValue(pair) => {
-                let inner = prop_name_text(&pair.key).and_then(|name| field(Key::Text(name), pair.span()));
+                let inner = prop_name(&pair.key).and_then(|name| field(Key::Text(name), pair.span()));
                 self.define(&pair.value, inner.as_ref());
             }
             ObjectPatProp::Assign(assign) => {

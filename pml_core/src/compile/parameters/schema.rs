@@ -1,20 +1,65 @@
 //! What is known of a parameter, and how a JSON Schema says it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeMap;
 
-use serde_json::{Map, Value as Json, json};
+use rustc_hash::FxHashSet;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value as Json;
 
-#[derive(Debug, Default)]
+/// What the code expects in `args`; serialized it is a JSON Schema (2020-12).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Parameters {
+    pub(super) root: Parameter,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Parameter {
-    types: BTreeSet<&'static str>,
+    types: Types,
     default: Option<Json>,
     pub(super) optional: bool,
     // In a box: a table of these is large, and large tables are slow to make.
     fields: BTreeMap<String, Box<Parameter>>,
     items: Option<Box<Parameter>>,
     /// In the order they are declared.
-    choices: Vec<Json>,
-    is_choice: HashSet<String>,
+    choices: Vec<String>,
+    is_choice: FxHashSet<String>,
+}
+
+/// The names of types, in the order in which a schema lists them.
+const TYPES: [&str; 5] = ["array", "boolean", "number", "object", "string"];
+
+/// A set of [`TYPES`], one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Types(u8);
+
+impl Types {
+    fn insert(&mut self, name: &str) {
+        if let Some(index) = TYPES.iter().position(|known| *known == name) {
+            self.0 |= 1 << index;
+        }
+    }
+
+    fn contains(self, name: &str) -> bool {
+        self.names().any(|known| known == name)
+    }
+
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        (0..TYPES.len()).filter(move |index| self.0 & (1 << index) != 0).map(|index| TYPES[index])
+    }
+}
+
+impl Serialize for Types {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut names = self.names();
+        match (names.next(), names.next()) {
+            (Some(only), None) => serializer.serialize_str(only),
+            _ => serializer.collect_seq(self.names()),
+        }
+    }
 }
 
 impl Parameter {
@@ -29,16 +74,14 @@ impl Parameter {
     pub(super) fn add_type(&mut self, name: &'static str) {
         match name {
             "null" => self.optional = true,
-            _ => {
-                self.types.insert(name);
-            }
+            _ => self.types.insert(name),
         }
     }
 
     pub(super) fn add_choice(&mut self, text: &str) {
         self.add_type("string");
         if self.is_choice.insert(text.to_owned()) {
-            self.choices.push(Json::from(text));
+            self.choices.push(text.to_owned());
         }
     }
 
@@ -50,55 +93,64 @@ impl Parameter {
         }
     }
 
-    pub(super) fn into_root_schema(mut self) -> Json {
-        self.types = BTreeSet::from(["object"]);
-        let mut schema = self.into_schema();
-        if let Some(fields) = schema.as_object_mut() {
-            fields.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-            fields.entry("properties").or_insert_with(|| json!({}));
+    /// Its types; what has fields or items and no type that says otherwise is an object or an array.
+    fn known_types(&self) -> Types {
+        let mut types = self.types;
+        if types.is_empty() {
+            match (self.fields.is_empty(), self.items.is_some()) {
+                (false, false) => types.insert("object"),
+                // A string can be indexed too, but then something else says that it is one.
+                (true, true) => types.insert("array"),
+                _ => {}
+            }
         }
-        schema
+        types
     }
 
-    fn into_schema(mut self) -> Json {
-        if !self.fields.is_empty() && self.types.is_empty() && self.items.is_none() {
-            self.types.insert("object");
-        }
-        if self.items.is_some() && self.fields.is_empty() {
-            // A string can be indexed too, but then something else says that it is one.
-            if self.types.is_empty() {
-                self.types.insert("array");
-            }
-        }
-        let mut schema = Map::new();
-        match self.types.iter().copied().collect::<Vec<_>>()[..] {
-            [] => {}
-            [only] => {
-                schema.insert("type".to_owned(), json!(only));
-            }
-            ref several => {
-                schema.insert("type".to_owned(), json!(several));
-            }
+    fn write<S: SerializeMap>(&self, types: Types, schema: &mut S) -> Result<(), S::Error> {
+        if !types.is_empty() {
+            schema.serialize_entry("type", &types)?;
         }
         if !self.choices.is_empty() {
-            schema.insert("enum".to_owned(), Json::Array(self.choices));
+            schema.serialize_entry("enum", &self.choices)?;
         }
-        if self.types.contains("object") && !self.fields.is_empty() {
+        if types.contains("object") && !self.fields.is_empty() {
             let required: Vec<&String> =
                 self.fields.iter().filter(|(_, field)| !field.optional).map(|(name, _)| name).collect();
             if !required.is_empty() {
-                schema.insert("required".to_owned(), json!(required));
+                schema.serialize_entry("required", &required)?;
             }
-            let properties = self.fields.into_iter().map(|(name, field)| (name, field.into_schema()));
-            schema.insert("properties".to_owned(), Json::Object(properties.collect()));
+            schema.serialize_entry("properties", &self.fields)?;
         }
-        if let Some(items) = self.items.filter(|_| self.types.contains("array")) {
-            schema.insert("items".to_owned(), items.into_schema());
+        if let Some(items) = self.items.as_ref().filter(|_| types.contains("array")) {
+            schema.serialize_entry("items", items)?;
         }
-        if let Some(default) = self.default {
-            schema.insert("default".to_owned(), default);
+        if let Some(default) = &self.default {
+            schema.serialize_entry("default", default)?;
         }
-        Json::Object(schema)
+        Ok(())
+    }
+}
+
+impl Serialize for Parameter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut schema = serializer.serialize_map(None)?;
+        self.write(self.known_types(), &mut schema)?;
+        schema.end()
+    }
+}
+
+impl Serialize for Parameters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut schema = serializer.serialize_map(None)?;
+        schema.serialize_entry("$schema", "https://json-schema.org/draft/2020-12/schema")?;
+        let mut types = Types::default();
+        types.insert("object");
+        self.root.write(types, &mut schema)?;
+        if self.root.fields.is_empty() {
+            schema.serialize_entry("properties", &self.root.fields)?;
+        }
+        schema.end()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The arguments of a call as the structure shows them: values with node ids in the place of calls.
 
 use serde_json::Value as Json;
+use swc_atoms::Atom;
 use swc_common::Span;
 
 use super::finish::shortened;
@@ -18,7 +19,7 @@ pub(crate) fn arguments<'i>(
         Draft::Object(fields) => {
             fields.into_iter().map(|(name, value)| (name, argument(parsed, value, ids))).collect()
         }
-        other => Arguments::from([("...".to_owned(), argument(parsed, other, ids))]),
+        other => [(Atom::from("..."), argument(parsed, other, ids))].into_iter().collect(),
     }
 }
 
@@ -33,13 +34,18 @@ fn argument<'i>(parsed: &Parsed<'_>, draft: Draft, ids: &impl Fn(Span) -> Option
             literal_array(items.into_iter().map(|item| argument(parsed, item, ids)).collect())
         }
         Draft::Template(parts) => {
-            let text = parts.into_iter().map(|part| match part {
-                TemplatePart::Text(text) => text,
-                TemplatePart::Value(value) => {
-                    format!("${{{}}}", as_expression(&argument(parsed, value, ids)))
+            let mut template = String::new();
+            for part in parts {
+                match part {
+                    TemplatePart::Text(text) => template.push_str(&text),
+                    TemplatePart::Value(value) => {
+                        template.push_str("${");
+                        push_expression(&mut template, argument(parsed, value, ids));
+                        template.push('}');
+                    }
                 }
-            });
-            ArgumentValue::Template { template: text.collect() }
+            }
+            ArgumentValue::Template { template }
         }
         Draft::Source(span) => ArgumentValue::Expression { expression: shortened(parsed.text(span)) },
         Draft::Chain(chain) => chain_argument(parsed, &chain, ids),
@@ -48,13 +54,15 @@ fn argument<'i>(parsed: &Parsed<'_>, draft: Draft, ids: &impl Fn(Span) -> Option
 
 /// An object whose fields are all literals is one literal.
 fn literal_object(fields: Arguments) -> ArgumentValue {
-    let is_literal = |(name, value): (&String, &ArgumentValue)| {
+    let is_literal = |(name, value): (&str, &ArgumentValue)| {
         matches!(value, ArgumentValue::Literal { .. }) && name != "..."
     };
     if !fields.iter().all(is_literal) {
         return ArgumentValue::Object { fields };
     }
-    let literals = fields.into_iter().filter_map(|(name, value)| literal_of(value).map(|json| (name, json)));
+    let literals = fields
+        .into_iter()
+        .filter_map(|(name, value)| literal_of(value).map(|json| (name.as_str().to_owned(), json)));
     ArgumentValue::Literal { value: Json::Object(literals.collect()) }
 }
 
@@ -115,16 +123,21 @@ fn chain_argument<'i>(
     }
 }
 
-fn as_expression(value: &ArgumentValue) -> String {
+/// What is filled in there, as code.
+fn push_expression(text: &mut String, value: ArgumentValue) {
     match value {
         ArgumentValue::Reference { expression } | ArgumentValue::Expression { expression } => {
-            expression.clone()
+            text.push_str(&expression);
         }
-        ArgumentValue::Parameter { parameter_name } if parameter_name == "args" => parameter_name.clone(),
-        ArgumentValue::Parameter { parameter_name } => format!("args.{parameter_name}"),
-        ArgumentValue::Literal { value } => value.to_string(),
-        ArgumentValue::Template { template } => format!("`{template}`"),
-        other => serde_json::to_string(other).unwrap_or_default(),
+        ArgumentValue::Parameter { parameter_name } => {
+            if parameter_name != "args" {
+                text.push_str("args.");
+            }
+            text.push_str(&parameter_name);
+        }
+        ArgumentValue::Literal { value } => text.push_str(&value.to_string()),
+        ArgumentValue::Template { template } => text.extend(["`", &template, "`"]),
+        other => text.push_str(&serde_json::to_string(&other).unwrap_or_default()),
     }
 }
 

@@ -75,7 +75,8 @@ pub(super) struct Builder<'a> {
     pub(super) labels: Vec<String>,
     functions: FxHashMap<BindingId, LocalFunction<'a>>,
     declared: Vec<BindingId>,
-    pub(super) by_call: FxHashMap<Span, NodeIndex>,
+    /// By the number of a reference, the node of its call.
+    node_of_reference: Vec<NodeIndex>,
     steps: usize,
     pub(super) stopped: Option<CompileError>,
 }
@@ -110,7 +111,7 @@ pub(crate) fn build(
         labels: Vec::new(),
         functions: FxHashMap::default(),
         declared: Vec::new(),
-        by_call: FxHashMap::default(),
+        node_of_reference: vec![ENTRY; references.found.len()],
         steps: 0,
         stopped: None,
     };
@@ -214,10 +215,16 @@ impl<'a> Builder<'a> {
     ) -> bool {
         let Some(&reference) = self.references.by_call.get(&call) else { return false };
         let node = self.add(call.lo, Content::Call { reference, argument });
-        self.by_call.insert(call, node);
+        self.node_of_reference[reference] = node;
         let short_circuits = holds_optional(callee);
         self.probe(node, Site::Call { callee: callee.span(), short_circuits, is_optional_call });
         true
+    }
+
+    /// The node that a call of a tool or capability became.
+    pub(super) fn node_of_call(&self, call: Span) -> Option<NodeIndex> {
+        let reference = *self.references.by_call.get(&call)?;
+        Some(self.node_of_reference[reference]).filter(|node| *node != ENTRY)
     }
 
     pub(super) fn add_ends(&mut self, ends: &[End]) {

@@ -129,8 +129,29 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// What runs where the class stands: its decorators, what it extends, and the computed names of its members.
+    fn class_head(&mut self, class: &'a Class) {
+        class.decorators.iter().for_each(|decorator| self.expr(&decorator.expr));
+        self.optional(class.super_class.as_deref());
+        for member in &class.body {
+            let (decorators, key) = match member {
+                ClassMember::Method(method) => (&method.function.decorators, Some(&method.key)),
+                ClassMember::PrivateMethod(method) => (&method.function.decorators, None),
+                ClassMember::ClassProp(property) => (&property.decorators, Some(&property.key)),
+                ClassMember::PrivateProp(property) => (&property.decorators, None),
+                ClassMember::AutoAccessor(accessor) => (&accessor.decorators, accessor.key.as_public()),
+                _ => continue,
+            };
+            decorators.iter().for_each(|decorator| self.expr(&decorator.expr));
+            if let Some(PropName::Computed(computed)) = key {
+                self.expr(&computed.expr);
+            }
+        }
+    }
+
     /// Methods run when someone calls them, which isn't followed: their nodes have no way in.
     pub(super) fn class(&mut self, class: &'a Class) {
+        self.class_head(class);
         let frontier = std::mem::take(&mut self.frontier);
         for member in &class.body {
             self.frontier = Frontier::Nowhere;

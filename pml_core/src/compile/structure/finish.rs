@@ -1,6 +1,7 @@
 //! Turns what the walk found into the structure: ids in source order, edges counted out, arguments with ids in them.
 
 use rustc_hash::FxHashSet;
+use swc_atoms::Atom;
 use swc_common::Span;
 
 use super::arguments::arguments;
@@ -25,22 +26,22 @@ impl Builder<'_> {
         let mut order: Vec<NodeIndex> = (0..self.nodes.len()).collect();
         order.sort_by_key(|&node| self.nodes[node].at);
         let mut place = vec![0; order.len()];
-        let mut ids = vec![String::new(); order.len()];
+        let mut ids = vec![Atom::default(); order.len()];
         let mut counts = [0_u32; 5];
         for (index, &node) in order.iter().enumerate() {
             let (letter, count) = match self.nodes[node].content {
-                Content::Call { .. } => ('n', &mut counts[0]),
-                Content::Decision { .. } => ('d', &mut counts[1]),
-                Content::Fork => ('f', &mut counts[2]),
-                Content::Join => ('j', &mut counts[3]),
-                Content::Loop => ('l', &mut counts[4]),
+                Content::Call { .. } => (b'n', &mut counts[0]),
+                Content::Decision { .. } => (b'd', &mut counts[1]),
+                Content::Fork => (b'f', &mut counts[2]),
+                Content::Join => (b'j', &mut counts[3]),
+                Content::Loop => (b'l', &mut counts[4]),
             };
             *count += 1;
             ids[node] = id(letter, *count);
             place[node] = index;
         }
         let edges = self.finished_edges(&ids)?;
-        let id_of_call = |call: Span| self.by_call.get(&call).map(|&node| ids[node].as_str());
+        let id_of_call = |call: Span| self.node_of_call(call).map(|node| ids[node].as_str());
         let mut all_arguments = Vec::with_capacity(order.len());
         for (index, &node) in order.iter().enumerate() {
             if index % STEPS_BETWEEN_QUESTIONS == STEPS_BETWEEN_QUESTIONS - 1 {
@@ -50,11 +51,11 @@ impl Builder<'_> {
                 Content::Call { argument: Some(argument), .. } => {
                     arguments(self.parsed, draft_of(self.bindings, argument), &id_of_call)
                 }
-                _ => Arguments::new(),
+                _ => Arguments::default(),
             });
         }
         let nodes = order.iter().zip(all_arguments).map(|(&node, arguments)| {
-            self.finished_node(&self.nodes[node].content, std::mem::take(&mut ids[node]), arguments, lookup)
+            self.finished_node(&self.nodes[node].content, ids[node].clone(), arguments, lookup)
         });
         let nodes = nodes.collect();
         let mut probes = self.probes;
@@ -64,7 +65,7 @@ impl Builder<'_> {
         Ok((Structure { nodes, edges }, probes))
     }
 
-    fn finished_edges(&self, ids: &[String]) -> Result<Vec<Edge>, CompileError> {
+    fn finished_edges(&self, ids: &[Atom]) -> Result<Vec<Edge>, CompileError> {
         let mut edges = Vec::with_capacity(self.edges.len());
         let mut seen = FxHashSet::with_capacity_and_hasher(self.edges.len(), Default::default());
         let mut shared = FxHashSet::default();
@@ -85,7 +86,7 @@ impl Builder<'_> {
         Ok(edges)
     }
 
-    fn finished_edge(&self, end: End, from: &str, to: &str) -> Edge {
+    fn finished_edge(&self, end: End, from: &Atom, to: &Atom) -> Edge {
         let (kind, outcome) = match end.way {
             Way::On => (EdgeKind::Sequence, None),
             Way::Contains => (EdgeKind::Contains, None),
@@ -95,17 +96,10 @@ impl Builder<'_> {
             Way::Default => (EdgeKind::Conditional, Some("default")),
             Way::Case(label) => (EdgeKind::Conditional, self.labels.get(label).map(String::as_str)),
         };
-        let (from, to, outcome) = (from.to_owned(), to.to_owned(), outcome.map(str::to_owned));
-        Edge { from, to, kind, outcome, coverage: None }
+        Edge { from: from.clone(), to: to.clone(), kind, outcome: outcome.map(Atom::from), coverage: None }
     }
 
-    fn finished_node(
-        &self,
-        content: &Content<'_>,
-        id: String,
-        arguments: Arguments,
-        lookup: &Lookup,
-    ) -> Node {
+    fn finished_node(&self, content: &Content<'_>, id: Atom, arguments: Arguments, lookup: &Lookup) -> Node {
         match content {
             Content::Decision { condition } => Node::Decision { id, condition: shortened(condition) },
             Content::Fork => Node::Fork { id },
@@ -130,21 +124,27 @@ impl Builder<'_> {
     }
 }
 
-fn id(letter: char, count: u32) -> String {
-    let mut id = String::with_capacity(4);
-    id.push(letter);
-    if count < 10 {
-        id.push(char::from(b'0' + count as u8));
-    } else {
-        id.push_str(&count.to_string());
+/// The letter and the number; by hand, as there is one for every call and `format!` takes ten times as long.
+fn id(letter: u8, count: u32) -> Atom {
+    let mut text = [letter; 11];
+    let mut start = text.len();
+    let mut rest = count;
+    while rest > 0 {
+        start -= 1;
+        text[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
     }
-    id
+    text[start - 1] = letter;
+    Atom::from(str::from_utf8(&text[start - 1..]).unwrap_or_default())
 }
 
 /// The text of a piece of code as the structure shows it: pieces lie in each other, so long ones end in `…`.
 pub(super) fn shortened(text: &str) -> String {
+    if text.len() <= MAX_TEXT_CHARS {
+        return text.to_owned();
+    }
     match text.char_indices().nth(MAX_TEXT_CHARS) {
-        Some((end, _)) if text.len() > MAX_TEXT_CHARS => [&text[..end], "…"].concat(),
-        _ => text.to_owned(),
+        Some((end, _)) => [&text[..end], "…"].concat(),
+        None => text.to_owned(),
     }
 }

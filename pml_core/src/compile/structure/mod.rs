@@ -2,50 +2,51 @@
 
 mod arguments;
 mod build;
+mod by_name;
 mod expressions;
 mod finish;
 mod frontier;
 mod probe;
 mod statements;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use swc_atoms::Atom;
 
 pub(crate) use build::build;
+pub use by_name::Arguments;
 pub(crate) use probe::{Probe, Site};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Node {
     Task {
-        id: String,
+        id: Atom,
         tool: String,
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        #[serde(default, skip_serializing_if = "Arguments::is_empty")]
         arguments: Arguments,
     },
     Capability {
-        id: String,
+        id: Atom,
         /// The FQDN, or the name as long as it isn't linked.
         capability_id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        #[serde(default, skip_serializing_if = "Arguments::is_empty")]
         arguments: Arguments,
     },
     Decision {
-        id: String,
+        id: Atom,
         condition: String,
     },
     Fork {
-        id: String,
+        id: Atom,
     },
     Join {
-        id: String,
+        id: Atom,
     },
     Loop {
-        id: String,
+        id: Atom,
     },
 }
 
@@ -70,9 +71,6 @@ impl Node {
         }
     }
 }
-
-/// The arguments of a call by name. `...` stands for what is passed or spread as a whole.
-pub type Arguments = BTreeMap<String, ArgumentValue>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
@@ -127,12 +125,12 @@ pub enum Coverage {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
-    pub from: String,
-    pub to: String,
+    pub from: Atom,
+    pub to: Atom,
     #[serde(rename = "type")]
     pub kind: EdgeKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<String>,
+    pub outcome: Option<Atom>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
 }
