@@ -3,15 +3,19 @@
 CREATE FUNCTION @extschema@.pml_usage_count() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
+DECLARE
   -- Rows of another time are restored or imported ones, counted when they were made.
-  IF NOT EXISTS (SELECT FROM used_tools u WHERE u.capability_fqdn IS NOT NULL AND u.used_at = now()) THEN
+  capabilities bigint := (SELECT count(DISTINCT u.capability_fqdn) FROM used_tools u WHERE u.used_at = now());
+BEGIN
+  IF capabilities = 0 THEN
     RETURN NULL;
   END IF;
-  -- Always in the same order, so that no two sessions wait for each other.
-  PERFORM FROM pml.capability_records r
-  WHERE r.id IN (SELECT u.capability_fqdn FROM used_tools u WHERE u.used_at = now()) AND r.deleted_at IS NULL
-  ORDER BY r.id FOR NO KEY UPDATE;
+  IF capabilities > 1 THEN
+    -- Always in the same order, so that no two sessions wait for each other.
+    PERFORM FROM pml.capability_records r
+    WHERE r.id IN (SELECT u.capability_fqdn FROM used_tools u WHERE u.used_at = now()) AND r.deleted_at IS NULL
+    ORDER BY r.id FOR NO KEY UPDATE;
+  END IF;
   UPDATE pml.capability_records r
   SET usage_count = r.usage_count + c.uses, success_count = r.success_count + c.successes,
       total_latency_ms = r.total_latency_ms + c.latency
