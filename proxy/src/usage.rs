@@ -93,11 +93,7 @@ impl Usage {
     }
 }
 
-async fn record(
-    database: Database,
-    mut calls: mpsc::Receiver<Used>,
-    unrecorded: Arc<AtomicUsize>,
-) {
+async fn record(database: Database, mut calls: mpsc::Receiver<Used>, unrecorded: Arc<AtomicUsize>) {
     let mut together = Vec::new();
     while calls.recv_many(&mut together, MOST_TOGETHER).await > 0 {
         for report in reports(std::mem::take(&mut together)) {
