@@ -84,11 +84,9 @@ CREATE TRIGGER tool_schema_notify_change AFTER UPDATE ON pml.tool_schema FOR EAC
         IS DISTINCT FROM
         (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema))
   EXECUTE FUNCTION @extschema@.pml_tools_notify();
--- What a capability promises to give is listed with it; and who may no longer act in a scope has no list of it.
+-- What a capability promises to give is listed with it.
 CREATE TRIGGER capability_records_notify_output
   AFTER UPDATE OF output_schema, output_explicit, code_snippet ON pml.capability_records FOR EACH ROW
   WHEN ((OLD.output_explicit OR NEW.output_explicit)
         AND (OLD.output_schema, OLD.output_explicit) IS DISTINCT FROM (NEW.output_schema, NEW.output_explicit))
   EXECUTE FUNCTION @extschema@.pml_tools_notify();
-CREATE TRIGGER scope_grants_notify AFTER INSERT OR UPDATE OR DELETE ON pml.scope_grants
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tools_notify();

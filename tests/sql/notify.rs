@@ -45,8 +45,6 @@ fn changes_of_the_tool_list_are_heard_with_their_scope() {
         ("DELETE FROM pml.tool_schema", &scope),
         ("SELECT pml_update('d', 'return { a: 1 }')", &silence),
         ("SELECT pml_update('d', 'return { a: 1 }', output_schema => '{\"type\": \"object\"}')", &scope),
-        ("SELECT pml_grant('pg_monitor', 'local', 'default')", &scope),
-        ("SELECT pml_revoke('pg_monitor', 'local', 'default')", &scope),
         ("BEGIN; SELECT pml_register('return 5', 'gone'); ROLLBACK", &silence),
         ("SET pml.project = 'other'; SELECT pml_register('return 6', 'f')", &vec!["local.other".to_owned()]),
     ] {
