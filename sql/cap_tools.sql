@@ -70,8 +70,11 @@ BEGIN
       HINT = format('It takes %s.', (SELECT string_agg(format('%s (%s)', a.key, a.value), ', ' ORDER BY a.key)
                                      FROM jsonb_each_text(allowed) AS a));
   END IF;
+  IF NOT jsonb_path_exists(coalesce(given, '{}'), '$.* ? (@ == null)') THEN
+    RETURN coalesce(given, '{}');
+  END IF;
   RETURN (SELECT coalesce(jsonb_object_agg(g.key, g.value), '{}')
-          FROM jsonb_each(coalesce(given, '{}')) AS g WHERE jsonb_typeof(g.value) <> 'null');
+          FROM jsonb_each(given) AS g WHERE jsonb_typeof(g.value) <> 'null');
 END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_check_object(text, jsonb, jsonb, text[]) IS

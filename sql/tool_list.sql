@@ -37,13 +37,18 @@ $$;
 COMMENT ON FUNCTION @extschema@.pml_tools(text[]) IS
   'The named capabilities of the current scope, and the tools of these servers (NULL: of all), by their wire names';
 
+-- In PL/pgSQL, which keeps the plan: every call of a capability by its tool's name asks this.
 CREATE FUNCTION @extschema@.pml_tool(tool_name text) RETURNS TABLE (kind text, name text, server_id text, tool text)
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT n.kind, n.name, t.server_id, t.name
-  FROM pml.tool_names n
-  LEFT JOIN pml.tool_schema t ON n.kind = 'tool' AND t.org = n.org AND t.project = n.project AND t.tool_id = n.name
-  WHERE n.org = @extschema@.pml_org() AND n.project = @extschema@.pml_project() AND n.tool_name = $1
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT n.kind, n.name, t.server_id, t.name
+    FROM pml.tool_names n
+    LEFT JOIN pml.tool_schema t ON n.kind = 'tool' AND t.org = n.org AND t.project = n.project AND t.tool_id = n.name
+    WHERE n.org = @extschema@.pml_org() AND n.project = @extschema@.pml_project() AND n.tool_name = pml_tool.tool_name;
+END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_tool(text) IS
   'What a wire name stands for in the current scope: the name or alias of a capability, or a server''s tool';

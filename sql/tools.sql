@@ -66,16 +66,27 @@ COMMENT ON COLUMN pml.tool_usage.used_at IS 'When';
 CREATE FUNCTION @extschema@.pml_tools_notify() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  tool pml.tool_schema := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
 BEGIN
-  IF TG_OP <> 'UPDATE' OR (NEW.name, NEW.description, NEW.input_schema, NEW.output_schema)
-     IS DISTINCT FROM (OLD.name, OLD.description, OLD.input_schema, OLD.output_schema) THEN
-    PERFORM pg_notify('pml_tools_changed', tool.org || '.' || tool.project);
+  IF TG_OP <> 'INSERT' THEN
+    PERFORM pg_notify('pml_tools_changed', OLD.org || '.' || OLD.project);
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    PERFORM pg_notify('pml_tools_changed', NEW.org || '.' || NEW.project);
   END IF;
   RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_tools_notify() IS 'Trigger: tells listeners that a scope''s tools have changed';
-CREATE TRIGGER tool_schema_notify AFTER INSERT OR UPDATE OR DELETE ON pml.tool_schema
+CREATE TRIGGER tool_schema_notify AFTER INSERT OR DELETE ON pml.tool_schema
   FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tools_notify();
+CREATE TRIGGER tool_schema_notify_change AFTER UPDATE ON pml.tool_schema FOR EACH ROW
+  WHEN ((OLD.org, OLD.project, OLD.tool_id, OLD.server_id, OLD.name, OLD.description, OLD.input_schema, OLD.output_schema)
+        IS DISTINCT FROM
+        (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema))
+  EXECUTE FUNCTION @extschema@.pml_tools_notify();
+-- What a capability promises to give is listed with it.
+CREATE TRIGGER capability_records_notify_output
+  AFTER UPDATE OF output_schema, output_explicit, code_snippet ON pml.capability_records FOR EACH ROW
+  WHEN ((OLD.output_explicit OR NEW.output_explicit)
+        AND (OLD.output_schema, OLD.output_explicit) IS DISTINCT FROM (NEW.output_schema, NEW.output_explicit))
+  EXECUTE FUNCTION @extschema@.pml_tools_notify();

@@ -3,15 +3,19 @@
 CREATE FUNCTION @extschema@.pml_usage_count() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
+DECLARE
   -- Rows of another time are restored or imported ones, counted when they were made.
-  IF NOT EXISTS (SELECT FROM used_tools u WHERE u.capability_fqdn IS NOT NULL AND u.used_at = now()) THEN
+  capabilities bigint := (SELECT count(DISTINCT u.capability_fqdn) FROM used_tools u WHERE u.used_at = now());
+BEGIN
+  IF capabilities = 0 THEN
     RETURN NULL;
   END IF;
-  -- Always in the same order, so that no two sessions wait for each other.
-  PERFORM FROM pml.capability_records r
-  WHERE r.id IN (SELECT u.capability_fqdn FROM used_tools u WHERE u.used_at = now()) AND r.deleted_at IS NULL
-  ORDER BY r.id FOR NO KEY UPDATE;
+  IF capabilities > 1 THEN
+    -- Always in the same order, so that no two sessions wait for each other.
+    PERFORM FROM pml.capability_records r
+    WHERE r.id IN (SELECT u.capability_fqdn FROM used_tools u WHERE u.used_at = now()) AND r.deleted_at IS NULL
+    ORDER BY r.id FOR NO KEY UPDATE;
+  END IF;
   UPDATE pml.capability_records r
   SET usage_count = r.usage_count + c.uses, success_count = r.success_count + c.successes,
       total_latency_ms = r.total_latency_ms + c.latency
@@ -39,25 +43,54 @@ CREATE FUNCTION @extschema@.pml_error_text(error jsonb) RETURNS text
     WHEN 'object' THEN coalesce(error ->> 'message', error::text) WHEN 'null' THEN NULL ELSE error #>> '{}' END, 2000);
 COMMENT ON FUNCTION @extschema@.pml_error_text(jsonb) IS 'What an error says, be it text or an object with a message';
 
+CREATE FUNCTION @extschema@.pml_tools_used(report uuid, calls jsonb) RETURNS integer
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  here_org text := @extschema@.pml_org();
+  here_project text := @extschema@.pml_project();
+  counted integer;
+BEGIN
+  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
+  IF report IS NULL OR jsonb_typeof(calls) IS DISTINCT FROM 'array' OR EXISTS (
+       SELECT FROM jsonb_array_elements(calls) AS given (call)
+       WHERE jsonb_typeof(given.call -> 'tool') IS DISTINCT FROM 'string' OR length(given.call ->> 'tool') NOT BETWEEN 1 AND 256
+          OR jsonb_typeof(given.call -> 'success') IS DISTINCT FROM 'boolean') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'A report of calls needs an id, and for each call the tool''s name and whether it went well',
+      HINT = 'For example: SELECT pml_tools_used(gen_random_uuid(), ''[{"server": "filesystem", "tool": "read_file", "success": true}]'').';
+  END IF;
+  -- Remembered for a while, so that a report whose answer was lost may be made again: it waits for the first here.
+  INSERT INTO pml.workflow_state (workflow_id, org, project, actor, answer, finished_at)
+  VALUES (report, here_org, here_project, @extschema@.pml_actor(), '{"status": "reported"}', now())
+  ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RETURN 0;
+  END IF;
+  INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, success, duration_ms, error_message, used_at)
+  SELECT here_org, here_project, @extschema@.pml_actor(), c.server, c.server || ':' || (c.call ->> 'tool'),
+         (c.call -> 'success')::boolean, @extschema@.pml_duration(c.call -> 'duration_ms'),
+         @extschema@.pml_error_text(c.call -> 'error'),
+         now() - @extschema@.pml_duration(c.call -> 'ago_ms') * interval '1 millisecond'
+  FROM (SELECT given.call, given.place, substr(@extschema@.pml_check_server_name(given.call ->> 'server'), 5) AS server
+        FROM jsonb_array_elements(calls) WITH ORDINALITY AS given (call, place)) AS c
+  ORDER BY c.place;
+  GET DIAGNOSTICS counted = ROW_COUNT;
+  PERFORM @extschema@.pml_forget_expired(20);
+  RETURN counted;
+END
+$$;
+COMMENT ON FUNCTION @extschema@.pml_tools_used(uuid, jsonb) IS
+  'Records calls of servers'' tools that no code made, as many as have come together; the same report a second time adds nothing';
+
 CREATE FUNCTION @extschema@.pml_tool_used(
     server text, tool text, success boolean, duration_ms integer, error text DEFAULT NULL) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-  server_id text := substr(@extschema@.pml_check_server_name(pml_tool_used.server), 5);
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project());
-  IF coalesce(pml_tool_used.tool, '') = '' OR length(pml_tool_used.tool) > 256 OR pml_tool_used.success IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'pml_tool_used needs the tool''s name and whether the call went well',
-      HINT = 'For example: SELECT pml_tool_used(''filesystem'', ''read_file'', true, 12).';
-  END IF;
-  INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, success, duration_ms, error_message)
-  VALUES (@extschema@.pml_org(), @extschema@.pml_project(), @extschema@.pml_actor(), server_id,
-          server_id || ':' || pml_tool_used.tool, pml_tool_used.success, greatest(coalesce(pml_tool_used.duration_ms, 0), 0),
-          left(pml_tool_used.error, 2000));
+  PERFORM @extschema@.pml_tools_used(gen_random_uuid(), jsonb_build_array(jsonb_build_object(
+    'server', server, 'tool', tool, 'success', success, 'duration_ms', duration_ms, 'error', error)));
 END
 $$;
 COMMENT ON FUNCTION @extschema@.pml_tool_used(text, text, boolean, integer, text) IS
-  'Records a call of a server''s tool that no code made';
+  'Records one call of a server''s tool that no code made';

@@ -156,6 +156,8 @@ struct Server {
     address: Address,
     /// As `mcpServers` has it.
     entry: Value,
+    /// The usual configuration file with that entry. Written once: the proxies read it when they start, all at a time.
+    file: PathBuf,
     _process: Option<Process>,
 }
 
@@ -169,7 +171,8 @@ impl Server {
         if behind == Behind::Stdio {
             let entry = json!({"command": "node", "args": [script, "stdio"]});
             let address = Address::Stdio(vec!["node".into(), script, "stdio".into()]);
-            return Ok(Server { address, entry, _process: None });
+            let file = servers_file(folder, "stdio", &entry)?;
+            return Ok(Server { address, entry, file, _process: None });
         }
         let port = free_port();
         let mut command = Command::new("node");
@@ -178,16 +181,17 @@ impl Server {
         let url = format!("http://127.0.0.1:{port}/mcp");
         let address = Address::Http(url.clone());
         process.serves(http, &address).await?;
-        Ok(Server { address, entry: json!({"type": "http", "url": url}), _process: Some(process) })
+        let entry = json!({"type": "http", "url": url});
+        let file = servers_file(folder, "http", &entry)?;
+        Ok(Server { address, entry, file, _process: Some(process) })
     }
+}
 
-    /// The usual configuration file.
-    fn file(&self, folder: &Path) -> Result<PathBuf> {
-        let path = folder.join("servers.json");
-        let text = json!({"mcpServers": {"everything": self.entry}}).to_string();
-        fs::write(&path, text).map_err(|error| error.to_string())?;
-        Ok(path)
-    }
+fn servers_file(folder: &Path, name: &str, entry: &Value) -> Result<PathBuf> {
+    let path = folder.join(format!("servers-{name}.json"));
+    let text = json!({"mcpServers": {"everything": entry}}).to_string();
+    fs::write(&path, text).map_err(|error| error.to_string())?;
+    Ok(path)
 }
 
 fn modules() -> PathBuf {
@@ -195,8 +199,8 @@ fn modules() -> PathBuf {
 }
 
 fn through_pml(folder: &Path, server: &Server) -> Result<(Process, Address)> {
-    let file = server.file(folder)?;
-    pml(folder, "pml", &["--mcp-servers", &file.display().to_string(), "--project", "passed_through"])
+    let file = server.file.display().to_string();
+    pml(folder, "pml", &["--mcp-servers", &file, "--project", "passed_through"])
 }
 
 fn through_mcp_hub(folder: &Path, server: &Server) -> Result<(Process, Address)> {
@@ -206,7 +210,7 @@ fn through_mcp_hub(folder: &Path, server: &Server) -> Result<(Process, Address)>
     }
     let port = free_port();
     let mut command = Command::new("node");
-    command.arg(script).args(["--port", &port.to_string(), "--config"]).arg(server.file(folder)?);
+    command.arg(script).args(["--port", &port.to_string(), "--config"]).arg(&server.file);
     let process =
         Process::start(folder, "mcp-hub", command.env("HOME", folder).env_remove("XDG_STATE_HOME"))?;
     // It has no streamable HTTP in front.
@@ -218,7 +222,7 @@ fn through_fastmcp(folder: &Path, server: &Server) -> Result<(Process, Address)>
     let python = python.ok_or("not installed (bench/proxy/run says why)")?;
     let port = free_port();
     let mut command = Command::new(python);
-    command.arg(super::here().join("fastmcp_proxy.py")).arg(server.file(folder)?).arg(port.to_string());
+    command.arg(super::here().join("fastmcp_proxy.py")).arg(&server.file).arg(port.to_string());
     let process = Process::start(folder, "fastmcp", command.env("HOME", folder))?;
     Ok((process, Address::Http(format!("http://127.0.0.1:{port}/mcp"))))
 }

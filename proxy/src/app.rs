@@ -20,7 +20,8 @@ use crate::{
     metrics::{Metrics, Readings},
     scope::{Caller, Identity, Principal, Scope, new_request_id},
     tokens::Tokens,
-    tools::{LastLists, registration::Registration},
+    tools::{known::KnownTools, registration::Registration},
+    usage::Usage,
 };
 
 /// The proxy without its transports.
@@ -34,7 +35,8 @@ pub struct App {
     pub tokens: Arc<Tokens>,
     pub(crate) changes: Arc<Changes>,
     pub metrics: Arc<Metrics>,
-    pub(crate) last_lists: LastLists,
+    pub(crate) known: Arc<KnownTools>,
+    pub(crate) usage: Usage,
     pub(crate) registration: Registration,
     /// Calls under way. They go on when their client has gone.
     pub calls: TaskTracker,
@@ -66,7 +68,8 @@ impl App {
         let app = Arc::new(App {
             tokens: Arc::new(Tokens::new(database.clone())),
             changes: Arc::default(),
-            last_lists: LastLists::default(),
+            known: Arc::default(),
+            usage: Usage::recorded_in(database.clone()),
             registration: Registration::default(),
             calls: TaskTracker::new(),
             finishes: TaskTracker::new(),
@@ -85,7 +88,13 @@ impl App {
         });
         let (sender, heard) = mpsc::unbounded_channel();
         tokio::spawn(database::listen(config.database.listen, sender, app.stop.clone()));
-        tokio::spawn(changes::pass_on(heard, app.changes.clone(), app.tokens.clone(), app.metrics.clone()));
+        let listeners = changes::Listeners {
+            changes: app.changes.clone(),
+            known: app.known.clone(),
+            tokens: app.tokens.clone(),
+            metrics: app.metrics.clone(),
+        };
+        tokio::spawn(changes::pass_on(heard, listeners));
         tokio::spawn(crate::tools::registration::follow_servers(app.clone()));
         Ok(app)
     }
@@ -117,7 +126,7 @@ impl App {
     pub fn readings(&self, sessions: usize) -> Readings {
         Readings {
             calls_running: self.calls.len(),
-            finishes_pending: self.finishes.len(),
+            finishes_pending: self.finishes.len() + self.usage.unrecorded(),
             sessions,
             database_connections: self.database.connections(),
             worker_processes: self.workers.processes(),
@@ -148,6 +157,10 @@ impl App {
         self.end_calls.cancel();
         if tokio::time::timeout(ENDING, self.finishes.wait()).await.is_err() {
             tracing::error!(lost = self.finishes.len(), "outcomes could not be stored: Postgres is away");
+        }
+        let lost = self.usage.close(ENDING).await;
+        if lost > 0 {
+            tracing::error!(lost, "the use of tools could not be recorded: Postgres is away");
         }
         self.stop.cancel();
         self.servers.close().await;

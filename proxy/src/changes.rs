@@ -11,7 +11,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{database::Change, metrics::Metrics, tokens::Tokens};
+use crate::{database::Change, metrics::Metrics, tokens::Tokens, tools::known::KnownTools};
 
 /// Changes that come together are told once.
 const GATHERING: Duration = Duration::from_millis(30);
@@ -46,25 +46,38 @@ struct Told {
     places: HashSet<String>,
 }
 
+/// Who is told.
+pub(crate) struct Listeners {
+    pub changes: Arc<Changes>,
+    pub known: Arc<KnownTools>,
+    pub tokens: Arc<Tokens>,
+    pub metrics: Arc<Metrics>,
+}
+
 /// Takes what the database tells, and passes it on.
-pub(crate) async fn pass_on(
-    mut heard: mpsc::UnboundedReceiver<Change>,
-    changes: Arc<Changes>,
-    tokens: Arc<Tokens>,
-    metrics: Arc<Metrics>,
-) {
+pub(crate) async fn pass_on(mut heard: mpsc::UnboundedReceiver<Change>, listeners: Listeners) {
+    let Listeners { changes, known, tokens, metrics } = listeners;
     while let Some(change) = heard.recv().await {
-        if matches!(change, Change::Tools(_)) {
-            sleep(GATHERING).await;
-        }
         let mut told = Told::default();
         let mut next = Some(change);
+        let mut gathered = false;
         while let Some(change) = next {
             match change {
-                Change::Tools(place) => drop(told.places.insert(place)),
+                Change::Tools(place) => {
+                    known.changed(&place);
+                    told.places.insert(place);
+                    // Clients are told a little later, of all that comes together.
+                    if !std::mem::replace(&mut gathered, true) {
+                        sleep(GATHERING).await;
+                    }
+                }
                 Change::Tokens => tokens.recheck(),
-                Change::Lost => metrics.set_listening(false),
+                Change::Lost => {
+                    known.set_listening(false);
+                    metrics.set_listening(false);
+                }
                 Change::Connected => {
+                    known.set_listening(true);
                     metrics.set_listening(true);
                     tokens.recheck();
                     // What happened while nobody listened isn't known; a list too many does no harm.

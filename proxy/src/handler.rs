@@ -24,9 +24,9 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    run::{Job, Plan, Reporter},
+    run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
-    tools::{self, answer, builtin::Builtin},
+    tools::{self, answer, builtin::Builtin, known::ServerTool},
 };
 
 const INSTRUCTIONS: &str = "\
@@ -96,7 +96,15 @@ async fn execute(job: Job, mut request: JsonObject) -> Result<CallToolResult, Er
         return Ok(answer::failure(format!("pml_execute has no argument \"{key}\".")));
     }
     request.insert("servers".into(), json!(job.app.server_names));
-    let answer = job.detached(|job| begin_and_run(job, Value::Object(request))).await;
+    let learns = request.contains_key("code");
+    let work = |job: Job| async move {
+        let answer = begin_and_run(job.clone(), Value::Object(request)).await;
+        if learns {
+            job.tools_may_have_changed();
+        }
+        answer
+    };
+    let answer = job.detached(work).await;
     Ok(match answer {
         Some(Ok(Outcome::Answer(answer))) => {
             let is_error = answer["status"] == "error";
@@ -110,8 +118,15 @@ async fn execute(job: Job, mut request: JsonObject) -> Result<CallToolResult, Er
 
 /// A tool of the list: a capability, or a downstream server's.
 async fn call_listed(job: Job, name: &str, arguments: JsonObject) -> Result<CallToolResult, ErrorData> {
-    let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
-    match job.detached(|job| begin_and_run(job, request)).await {
+    let answered = match job.app.known.server_tool(job.caller.scope(), name) {
+        // Postgres has nothing to add.
+        Some(ServerTool { server, tool }) => {
+            let plan = ToolPlan { server, tool, args: Some(arguments) };
+            job.detached(|job| async { Ok(pass_on(job, plan).await) }).await
+        }
+        None => job.detached(|job| begin_and_call(job, name.to_owned(), arguments)).await,
+    };
+    match answered {
         Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer)),
         Some(Ok(Outcome::Tool(result))) => Ok(result),
         Some(Err(DatabaseError::Refused(refusal))) if refusal.is_unknown_tool() => {
@@ -131,18 +146,44 @@ enum Outcome {
     Tool(CallToolResult),
 }
 
+/// Asks Postgres what the name stands for, and remembers it if it is a server's tool.
+async fn begin_and_call(job: Job, name: String, arguments: JsonObject) -> Result<Outcome, DatabaseError> {
+    let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
+    let asked = job.app.known.moment();
+    match plan(&job, &request).await? {
+        Plan::Tool(plan) => {
+            let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
+            job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
+            Ok(pass_on(job, plan).await)
+        }
+        plan => carry_out(job, plan).await,
+    }
+}
+
 async fn begin_and_run(job: Job, request: Value) -> Result<Outcome, DatabaseError> {
-    let begun = job.app.database.begin(&job.caller, &request).await?;
-    let plan = Plan::parse(&begun)
-        .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))?;
+    let plan = plan(&job, &request).await?;
+    carry_out(job, plan).await
+}
+
+async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
+    let begun = job.app.database.begin(&job.caller, request).await?;
+    Plan::parse(&begun)
+        .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))
+}
+
+async fn carry_out(job: Job, plan: Plan) -> Result<Outcome, DatabaseError> {
     match plan {
         Plan::Run(plan) => job.run(plan).await.map(Outcome::Answer),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
-        Plan::Tool(plan) => Ok(Outcome::Tool(match job.call_tool(plan).await {
-            Ok(result) => result,
-            Err(error) => answer::failure(error.to_string()),
-        })),
+        Plan::Tool(plan) => Ok(pass_on(job, plan).await),
     }
+}
+
+async fn pass_on(job: Job, plan: ToolPlan) -> Outcome {
+    Outcome::Tool(match job.call_tool(plan).await {
+        Ok(result) => result,
+        Err(error) => answer::failure(error.to_string()),
+    })
 }
 
 /// The built-in tools that are one question to Postgres.
@@ -166,6 +207,9 @@ async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> Result<CallT
         },
         Builtin::Execute => unreachable!("it runs as a task of its own"),
     };
+    if builtin.may_change_tools() {
+        job.tools_may_have_changed();
+    }
     Ok(match answered {
         Ok(answer) => answer::from_json(serde_json::from_str(answer.get()).unwrap_or_default(), false),
         Err(error) => answer::from_error(&error),

@@ -20,3 +20,4 @@ pub mod serve;
 pub mod token_command;
 pub mod tokens;
 pub mod tools;
+mod usage;

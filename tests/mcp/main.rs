@@ -5,6 +5,7 @@ mod commands;
 mod execute;
 mod listing;
 mod outages;
+mod passed_on;
 mod pooler;
 mod safety;
 mod servers;

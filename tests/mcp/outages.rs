@@ -56,6 +56,50 @@ fn postgres_restarts_in_the_middle_of_a_run() {
 }
 
 #[test]
+fn what_was_answered_survives_a_crash_of_postgres() {
+    let (cluster, database) = own_cluster();
+    let mut client = database.connect();
+    // Nothing is written by itself, so that only what somebody waited for is there afterwards.
+    client.batch_execute("ALTER SYSTEM SET wal_writer_delay = '10s'").unwrap();
+    drop(client);
+    cluster.stop();
+    cluster.start_again();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    agent.ask("pml_execute", json!({"code": "return 1", "name": "num:one"}));
+    agent.ask("mcp__num__one", json!({}));
+    cluster.crash();
+    cluster.start_again();
+    let mut client = database.connect();
+    assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 2);
+    assert_eq!(
+        client.number("SELECT usage_count FROM pml.capability_records WHERE display_name = 'num:one'"),
+        2
+    );
+}
+
+#[test]
+fn a_run_that_postgres_forgot_in_a_crash_is_answered_and_says_so() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Sessions);
+    let running = agent.start_call("pml_execute", json!({"code": SLOW, "name": "slow:one"}));
+    let mut client = database.connect();
+    // The beginning of a run isn't waited for, so a crash in the same moment takes it away.
+    eventually("the run begins", || {
+        (client.execute("DELETE FROM pml.workflow_state", &[]).unwrap() == 1).then_some(())
+    });
+    let answer = runtime().block_on(running.await_response()).expect("an answer");
+    let ServerResult::CallToolResult(answer) = answer else { panic!("{answer:?}") };
+    let answer = answer.structured_content.expect("a structured answer");
+    assert_eq!(answer["result"], "done", "{answer}");
+    let warning = answer["warning"].as_str().expect("a warning");
+    assert!(warning.contains("isn't recorded") && warning.contains("Workflow not found"), "{warning}");
+    assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 0);
+    assert!(!agent.tool_names().contains(&"mcp__slow__one".to_owned()));
+}
+
+#[test]
 fn the_proxy_starts_without_postgres_and_serves_when_it_comes() {
     let (cluster, database) = own_cluster();
     database.create_role("proxy", &["pml_proxy"]);

@@ -385,6 +385,33 @@ fn calls_of_real_tools_are_recorded() {
     let mut db = Database::new().connect();
     db.batch_execute("SELECT pml_tool_used('fs', 'read_file', true, 12); SELECT pml_tool_used('mcp:fs', 'write', false, NULL, 'disk full')").unwrap();
     assert_eq!(db.texts("SELECT concat_ws(' ', server_id, tool_id, success, duration_ms, error_message) FROM pml.tool_usage ORDER BY id"), ["fs fs:read_file t 12", "fs fs:write f 0 disk full"]);
+    let report = |id: u8, calls: &str| {
+        format!("SELECT pml_tools_used('00000000-0000-0000-0000-00000000000{id}', '{calls}')::bigint")
+    };
+    let calls = r#"[{"server": "fs", "tool": "a", "success": true, "duration_ms": 3, "ago_ms": 5000},
+                    {"server": "web", "tool": "b", "success": false, "error": {"message": "no"}}]"#;
+    assert_eq!(db.number(&report(1, calls)), 2);
+    assert_eq!(db.number(&report(1, calls)), 0, "the same report");
+    assert_eq!(db.number(&report(2, "[]")), 0);
+    assert_eq!(
+        db.texts("SELECT concat_ws(' ', tool_id, success, duration_ms, error_message, used_at < now() - interval '4 seconds') FROM pml.tool_usage ORDER BY id OFFSET 2"),
+        ["fs:a t 3 t", "web:b f 0 no f"]
+    );
+    for calls in [
+        r#"{}"#,
+        r#"[1]"#,
+        r#"[{"server": "fs", "tool": "", "success": true}]"#,
+        r#"[{"server": "fs", "tool": "x"}]"#,
+        r#"[{"tool": "x", "success": true}]"#,
+    ] {
+        let code = db.refusal(&report(3, calls)).code().code().to_owned();
+        assert!(code == "22023" || code == "PM004", "{calls}: {code}");
+    }
+    assert_eq!(
+        db.number(&report(3, r#"[{"server": "fs", "tool": "x", "success": true}]"#)),
+        1,
+        "what was refused wasn't reported"
+    );
     for arguments in [
         "'fs', NULL, true, 1",
         "'fs', '', true, 1",

@@ -40,7 +40,11 @@ fn changes_of_the_tool_list_are_heard_with_their_scope() {
         ("SELECT pml_delete('e')", &scope),
         ("SELECT pml_register_tool('fs', 'read')", &scope),
         ("SELECT pml_register_tool('fs', 'read')", &silence),
+        ("UPDATE pml.tool_schema SET cached_at = now()", &silence),
+        ("UPDATE pml.tool_schema SET server_id = 'files'", &scope),
         ("DELETE FROM pml.tool_schema", &scope),
+        ("SELECT pml_update('d', 'return { a: 1 }')", &silence),
+        ("SELECT pml_update('d', 'return { a: 1 }', output_schema => '{\"type\": \"object\"}')", &scope),
         ("BEGIN; SELECT pml_register('return 5', 'gone'); ROLLBACK", &silence),
         ("SET pml.project = 'other'; SELECT pml_register('return 6', 'f')", &vec!["local.other".to_owned()]),
     ] {

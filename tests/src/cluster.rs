@@ -82,7 +82,12 @@ impl Cluster {
         run(as_postgres("pg_ctl").args(["stop", "-m", "fast", "-w", "-s", "-D"]).arg(&self.folder));
     }
 
-    /// Starts the server that `stop` stopped.
+    /// Ends the server as a crash would: what wasn't written is lost.
+    pub fn crash(&self) {
+        run(as_postgres("pg_ctl").args(["stop", "-m", "immediate", "-w", "-s", "-D"]).arg(&self.folder));
+    }
+
+    /// Starts the server that was stopped.
     pub fn start_again(&self) {
         let mut command = as_accepted_user(Path::new("sh"));
         command.args(["-c", SUPERVISOR, "supervisor"]).arg(program("postgres")).arg(&self.folder);

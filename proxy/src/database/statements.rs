@@ -36,6 +36,11 @@ fn as_caller(schema: &str, call: &str) -> String {
     format!("SELECT {schema}.{call} FROM {schema}.pml_act_as($1, $2, $3, $4)")
 }
 
+/// As [`as_caller`], but the answer doesn't wait until the commit is on disk, nor does who waits for its locks.
+fn as_caller_at_once(schema: &str, call: &str) -> String {
+    format!("{}, pg_catalog.set_config('synchronous_commit', 'off', true)", as_caller(schema, call))
+}
+
 fn column<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, DatabaseError> {
     row.try_get(column).map_err(|error| statement_error(&error))
 }
@@ -48,18 +53,31 @@ impl Database {
         parameters: &[Parameter<'_>],
         repeat: Repeat,
     ) -> Result<Box<RawValue>, DatabaseError> {
-        let rows = self.ask(caller, |schema| as_caller(schema, call), parameters, repeat).await?;
-        let row = rows.first().ok_or_else(|| DatabaseError::NotReady(format!("{call} gave no row.")))?;
+        self.json_by(caller, |schema| as_caller(schema, call), parameters, repeat).await
+    }
+
+    async fn json_by(
+        &self,
+        caller: &Caller,
+        statement: impl Fn(&str) -> String,
+        parameters: &[Parameter<'_>],
+        repeat: Repeat,
+    ) -> Result<Box<RawValue>, DatabaseError> {
+        let rows = self.ask(caller, statement, parameters, repeat).await?;
+        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("a function gave no row.".into()))?;
         let Json(answer) = row.try_get(0).map_err(|error| statement_error(&error))?;
         Ok(answer)
     }
 
-    /// Nothing has run yet, so it may be asked twice; an unused workflow expires.
+    /// Nothing has run yet, so it may be asked twice; an unused workflow expires. Nobody was promised anything either, so
+    /// it doesn't wait for the disk: if Postgres crashes within the next moments, the workflow is gone.
     pub async fn begin(&self, caller: &Caller, request: &Value) -> Result<Begun, DatabaseError> {
-        self.json(caller, "pml_begin($5)", &[(&Json(request), Type::JSONB)], Repeat::Harmless).await
+        let statement = |schema: &str| as_caller_at_once(schema, "pml_begin($5)");
+        self.json_by(caller, statement, &[(&Json(request), Type::JSONB)], Repeat::Harmless).await
     }
 
-    /// Idempotent, so it may be asked as often as it takes.
+    /// Idempotent, so it may be asked as often as it takes. All runs of one capability are counted on one row, so what
+    /// waits for the disk is a second transaction, which locks nothing.
     pub async fn finish(
         &self,
         caller: &Caller,
@@ -67,28 +85,28 @@ impl Database {
         outcome: &RawValue,
     ) -> Result<Value, DatabaseError> {
         let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSONB)];
-        let answer = self.json(caller, "pml_finish($5, $6)", &parameters, Repeat::Harmless).await?;
+        let statement = |schema: &str| as_caller_at_once(schema, "pml_finish($5, $6)");
+        let answer = self.json_by(caller, statement, &parameters, Repeat::Harmless).await?;
+        self.flushed().await?;
         Ok(serde_json::from_str(answer.get()).unwrap_or(Value::Null))
     }
 
-    pub async fn tool_used(
+    /// Waits until all that was committed before is on disk: the commit of an empty message is, and it comes later.
+    async fn flushed(&self) -> Result<(), DatabaseError> {
+        let statement = |_: &str| "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')".to_owned();
+        self.patiently(statement, &[], Repeat::Harmless).await.map(drop)
+    }
+
+    /// Calls of servers' tools; the same report may be made again.
+    pub async fn tools_used(
         &self,
         caller: &Caller,
-        server: &str,
-        tool: &str,
-        success: bool,
-        duration_ms: i32,
-        error: Option<&str>,
+        report: Uuid,
+        calls: &Value,
     ) -> Result<(), DatabaseError> {
-        let statement = |schema: &str| as_caller(schema, "pml_tool_used($5, $6, $7, $8, $9)");
-        let parameters: [Parameter<'_>; 5] = [
-            (&server, Type::TEXT),
-            (&tool, Type::TEXT),
-            (&success, Type::BOOL),
-            (&duration_ms, Type::INT4),
-            (&error, Type::TEXT),
-        ];
-        self.ask(caller, statement, &parameters, Repeat::Never).await.map(drop)
+        let statement = |schema: &str| as_caller(schema, "pml_tools_used($5, $6)");
+        let parameters: [Parameter<'_>; 2] = [(&report, Type::UUID), (&Json(calls), Type::JSONB)];
+        self.ask(caller, statement, &parameters, Repeat::Harmless).await.map(drop)
     }
 
     pub async fn task_result(

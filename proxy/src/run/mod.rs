@@ -28,9 +28,11 @@ use crate::{
     database::DatabaseError,
     downstream::{CallContext, DownstreamError},
     scope::Caller,
+    usage::Used,
 };
 use calls::{Calls, Shared};
-use outcome::{RunOutcome, millis};
+use outcome::RunOutcome;
+pub(crate) use outcome::millis;
 pub use plan::{Plan, RunPlan, ToolPlan};
 pub use progress::{Reporter, Step, Steps};
 
@@ -68,6 +70,11 @@ impl Job {
         let answer = receiver.await.ok();
         gone.disarm();
         answer
+    }
+
+    /// Whoever made a change sees it in the next list, though the database's word of it may be on its way.
+    pub fn tools_may_have_changed(&self) {
+        self.app.known.changed(&self.caller.scope().place());
     }
 
     /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
@@ -181,18 +188,11 @@ impl Job {
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
-        let duration_ms = i32::try_from(millis(started.elapsed())).unwrap_or(i32::MAX);
-        tracing::info!(server, tool, success = error.is_none(), ms = duration_ms, "tool");
+        let duration = started.elapsed();
+        tracing::info!(server, tool, success = error.is_none(), ms = millis(duration), "tool");
         // The client needn't wait for the statistics.
-        let (app, caller) = (self.app.clone(), self.caller);
-        self.app.finishes.spawn(async move {
-            let success = error.is_none();
-            let used =
-                app.database.tool_used(&caller, &server, &tool, success, duration_ms, error.as_deref());
-            if let Err(error) = used.await {
-                tracing::warn!(%error, "the use of a tool isn't recorded");
-            }
-        });
+        let ended = Instant::now();
+        self.app.usage.add(Used { caller: self.caller, server, tool, duration, error, ended });
         answered
     }
 }

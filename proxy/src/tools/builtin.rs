@@ -1,6 +1,9 @@
 //! The tools that are always there.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -19,10 +22,16 @@ impl Builtin {
     /// The built-in tool of that name; `cap:lookup` is `cap_lookup`.
     pub fn find(name: &str) -> Option<Builtin> {
         let spelled = match name.split_once(':') {
-            Some((prefix @ ("cap" | "pml"), rest)) => format!("{prefix}_{rest}"),
-            _ => name.to_owned(),
+            Some((prefix @ ("cap" | "pml"), rest)) => Cow::from(format!("{prefix}_{rest}")),
+            _ => Cow::from(name),
         };
         DEFINITIONS.iter().find(|definition| definition.name == spelled).map(|definition| definition.does)
+    }
+
+    /// Whether the list of tools may be another one afterwards.
+    pub fn may_change_tools(self) -> bool {
+        let definition = DEFINITIONS.iter().find(|definition| definition.does == self);
+        !definition.is_some_and(|definition| matches!(definition.touch, Touch::Reads))
     }
 }
 

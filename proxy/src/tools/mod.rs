@@ -2,13 +2,10 @@
 
 pub mod answer;
 pub mod builtin;
+pub(crate) mod known;
 pub mod registration;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value, json};
@@ -16,41 +13,27 @@ use serde_json::{Value, json};
 use crate::{
     app::App,
     database::{DatabaseError, ToolRow},
-    scope::{Caller, Scope},
+    scope::Caller,
 };
 
-/// The last list of each scope, for when Postgres is away: an agent in the middle of its work keeps its tools.
-#[derive(Default)]
-pub(crate) struct LastLists(Mutex<HashMap<Scope, Arc<Vec<Tool>>>>);
-
-const MOST_REMEMBERED: usize = 1_000;
 const SHORT_WAIT: Duration = Duration::from_secs(2);
-
-impl LastLists {
-    fn get(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(scope).cloned()
-    }
-
-    fn put(&self, scope: &Scope, tools: Arc<Vec<Tool>>) {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lists.len() < MOST_REMEMBERED || lists.contains_key(scope) {
-            lists.insert(scope.clone(), tools);
-        }
-    }
-}
 
 /// All tools of the caller's scope, on one page: most clients read no second one.
 pub async fn list(app: &Arc<App>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-    let last = app.last_lists.get(caller.scope());
+    registration::scope_in_use(app, caller).await;
+    if let Some(tools) = app.known.list(caller.scope()) {
+        return Ok(tools);
+    }
+    let last = app.known.last_list(caller.scope());
     // With something to fall back on, nobody needs to wait for Postgres for long.
     let database = if last.is_some() { app.database.in_a_hurry(SHORT_WAIT) } else { app.database.clone() };
-    registration::scope_in_use(app, caller).await;
+    let asked = app.known.moment();
     match database.tools(caller, &app.server_names).await {
         Ok(rows) => {
             let mut tools = builtin::tools().to_vec();
             tools.extend(rows.into_iter().map(listed));
             let tools = Arc::new(tools);
-            app.last_lists.put(caller.scope(), tools.clone());
+            app.known.keep_list(caller.scope(), tools.clone(), asked);
             Ok(tools)
         }
         Err(error) if error.is_passing() => {
