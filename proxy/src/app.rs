@@ -18,6 +18,7 @@ use crate::{
     database::{self, Database},
     downstream::{Downstreams, ServerState},
     metrics::{Metrics, Readings},
+    request_state::RequestStates,
     scope::{Caller, Identity, Principal, Scope, new_request_id},
     tokens::Tokens,
     tools::{LastLists, registration::Registration},
@@ -35,6 +36,7 @@ pub struct App {
     pub(crate) changes: Arc<Changes>,
     pub metrics: Arc<Metrics>,
     pub(crate) last_lists: LastLists,
+    pub(crate) request_states: RequestStates,
     pub(crate) registration: Registration,
     /// Calls under way. They go on when their client has gone.
     pub calls: TaskTracker,
@@ -67,6 +69,7 @@ impl App {
             tokens: Arc::new(Tokens::new(database.clone())),
             changes: Arc::default(),
             last_lists: LastLists::default(),
+            request_states: RequestStates::default(),
             registration: Registration::default(),
             calls: TaskTracker::new(),
             finishes: TaskTracker::new(),

@@ -1,7 +1,12 @@
 //! The MCP server: both eras of the protocol, over any transport.
 
+#![expect(deprecated, reason = "logging is, but servers use it")]
+
 use std::{
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -13,7 +18,8 @@ use rmcp::{
         CompleteRequestParams, CompleteResult, Extensions, Implementation, JsonObject,
         ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
         ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter,
+        LoggingLevel, PaginatedRequestParams, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+        SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -24,7 +30,9 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    run::{Job, Plan, Reporter},
+    downstream::{Client, Input},
+    request_state::{Holder, NotOurs},
+    run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
     tools::{self, answer, builtin::Builtin},
 };
@@ -38,14 +46,19 @@ what you need may be there as a capability, to be called by name. New code goes 
 /// One for every session (2025) or request (2026).
 pub struct Handler {
     app: Arc<App>,
+    session: u64,
+    /// What the session wants logged, if it has said so.
+    log_level: Mutex<Option<LoggingLevel>>,
     ended: CancellationToken,
     _end: DropGuard,
 }
 
 impl Handler {
     pub fn new(app: Arc<App>) -> Handler {
+        static SESSIONS: AtomicU64 = AtomicU64::new(0);
+        let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let ended = app.stop.child_token();
-        Handler { app, _end: ended.clone().drop_guard(), ended }
+        Handler { app, session, log_level: Mutex::default(), _end: ended.clone().drop_guard(), ended }
     }
 
     /// Whoever the transport says it is: HTTP puts it into the request, stdio has the configured scope.
@@ -62,97 +75,129 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
         caller: Caller,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         if self.app.is_draining() {
-            return Ok(answer::failure(
-                "The server is shutting down. Nothing was done; try again in a moment.",
-            ));
+            let message = "The server is shutting down. Nothing was done; try again in a moment.";
+            return Ok(answer::failure(message).into());
         }
         let reporter = Reporter::start(&context.peer, context.meta.get_progress_token());
+        let log_level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = Client::of(self.session, &context, log_level);
         let job = Job {
             app: self.app.clone(),
             caller,
+            client: Some(client.clone()),
             steps: reporter.steps.clone(),
             cancel: context.ct.child_token(),
         };
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let (kind, answered) = match Builtin::find(&request.name) {
-            Some(Builtin::Execute) => ("code", execute(job, arguments).await),
-            Some(builtin) => ("builtin", ask(&job, builtin, arguments).await),
-            None => ("tool", call_listed(job, &request.name, arguments).await),
+            Some(Builtin::Execute) => ("code", Ok(execute(job, arguments).await)),
+            Some(builtin) => ("builtin", Ok(ask(&job, builtin, arguments).await.into())),
+            None => {
+                let input = Input { responses: request.input_responses, state: request.request_state };
+                ("tool", call_listed(job, &request.name, arguments, input).await)
+            }
         };
         reporter.end().await;
-        let success = answered.as_ref().is_ok_and(|result| result.is_error != Some(true));
+        client.told().await;
+        let success = answered.as_ref().is_ok_and(|answer| match answer {
+            CallToolResponse::Complete(result) => result.is_error != Some(true),
+            _ => true,
+        });
         self.app.metrics.called(kind, success, started.elapsed());
         answered
     }
 }
 
 /// `pml_execute`: code, a capability by name, or an intent.
-async fn execute(job: Job, mut request: JsonObject) -> Result<CallToolResult, ErrorData> {
+async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
     // These are the proxy's to say.
     if let Some(key) = ["tool", "servers"].into_iter().find(|key| request.contains_key(*key)) {
-        return Ok(answer::failure(format!("pml_execute has no argument \"{key}\".")));
+        return answer::failure(format!("pml_execute has no argument \"{key}\".")).into();
     }
     request.insert("servers".into(), json!(job.app.server_names));
-    let answer = job.detached(|job| begin_and_run(job, Value::Object(request))).await;
-    Ok(match answer {
+    let answer = job.detached(|job| begin_and_run(job, Value::Object(request), Input::default())).await;
+    match answer {
         Some(Ok(Outcome::Answer(answer))) => {
             let is_error = answer["status"] == "error";
-            answer::from_json(answer, is_error)
+            answer::from_json(answer, is_error).into()
         }
-        Some(Ok(Outcome::Tool(result))) => result,
-        Some(Err(error)) => answer::from_error(&error),
-        None => interrupted(),
-    })
+        Some(Ok(Outcome::Tool(answer))) => answer,
+        Some(Err(NotOurs::Database(error))) => answer::from_error(&error).into(),
+        Some(Err(error @ NotOurs::Forged)) => answer::failure(error.to_string()).into(),
+        None => interrupted().into(),
+    }
 }
 
 /// A tool of the list: a capability, or a downstream server's.
-async fn call_listed(job: Job, name: &str, arguments: JsonObject) -> Result<CallToolResult, ErrorData> {
+async fn call_listed(
+    job: Job,
+    name: &str,
+    arguments: JsonObject,
+    input: Input,
+) -> Result<CallToolResponse, ErrorData> {
     let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
-    match job.detached(|job| begin_and_run(job, request)).await {
-        Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer)),
-        Some(Ok(Outcome::Tool(result))) => Ok(result),
-        Some(Err(DatabaseError::Refused(refusal))) if refusal.is_unknown_tool() => {
+    match job.detached(|job| begin_and_run(job, request, input)).await {
+        Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer).into()),
+        Some(Ok(Outcome::Tool(answer))) => Ok(answer),
+        Some(Err(NotOurs::Database(DatabaseError::Refused(refusal)))) if refusal.is_unknown_tool() => {
             // No more than a client may have sent: it may be anything.
             Err(ErrorData::invalid_params(
                 format!("Unknown tool: {}", name.chars().take(128).collect::<String>()),
                 None,
             ))
         }
-        Some(Err(error)) => Ok(answer::from_error(&error)),
-        None => Ok(interrupted()),
+        Some(Err(NotOurs::Database(error))) => Ok(answer::from_error(&error).into()),
+        Some(Err(error @ NotOurs::Forged)) => Err(ErrorData::invalid_params(error.to_string(), None)),
+        None => Ok(interrupted().into()),
     }
 }
 
 enum Outcome {
     Answer(Value),
-    Tool(CallToolResult),
+    Tool(CallToolResponse),
 }
 
-async fn begin_and_run(job: Job, request: Value) -> Result<Outcome, DatabaseError> {
+async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NotOurs> {
     let begun = job.app.database.begin(&job.caller, &request).await?;
     let plan = Plan::parse(&begun)
         .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))?;
     match plan {
-        Plan::Run(plan) => job.run(plan).await.map(Outcome::Answer),
+        Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan).await?)),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
-        Plan::Tool(plan) => Ok(Outcome::Tool(match job.call_tool(plan).await {
-            Ok(result) => result,
-            Err(error) => answer::failure(error.to_string()),
-        })),
+        Plan::Tool(plan) => call_tool(job, plan, input).await.map(Outcome::Tool),
     }
 }
 
+/// The state of a call that isn't over goes out sealed and comes back so.
+async fn call_tool(job: Job, plan: ToolPlan, mut input: Input) -> Result<CallToolResponse, NotOurs> {
+    let (app, caller) = (job.app.clone(), job.caller.clone());
+    let holder = Holder::of(&caller, &plan);
+    if let Some(sealed) = &mut input.state {
+        *sealed = app.request_states.open(&app.database, &caller, &holder, sealed).await?;
+    }
+    Ok(match job.call_tool(plan, input).await {
+        Ok(CallToolResponse::InputRequired(mut asked)) => {
+            if let Some(state) = &mut asked.request_state {
+                *state = app.request_states.seal(&app.database, &caller, &holder, state).await?;
+            }
+            asked.into()
+        }
+        Ok(answer) => answer,
+        Err(error) => answer::failure(error.to_string()).into(),
+    })
+}
+
 /// The built-in tools that are one question to Postgres.
-async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> Result<CallToolResult, ErrorData> {
+async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> CallToolResult {
     let (database, caller) = (&job.app.database, &job.caller);
     let answered = match builtin {
         Builtin::Cap(tool) => database.cap(caller, tool, &Value::Object(arguments)).await,
         Builtin::Discover => match arguments_of::<DiscoverArgs>(arguments) {
             Ok(args) => database.discover(caller, &args, &job.app.server_names).await,
-            Err(result) => return Ok(*result),
+            Err(result) => return *result,
         },
         Builtin::TaskResult => match arguments_of::<TaskResultArgs>(arguments) {
             Ok(args) => {
@@ -162,14 +207,14 @@ async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> Result<CallT
                     .task_result(caller, args.workflow_id, &args.task_id, offset, args.limit, format)
                     .await
             }
-            Err(result) => return Ok(*result),
+            Err(result) => return *result,
         },
         Builtin::Execute => unreachable!("it runs as a task of its own"),
     };
-    Ok(match answered {
+    match answered {
         Ok(answer) => answer::from_json(serde_json::from_str(answer.get()).unwrap_or_default(), false),
         Err(error) => answer::from_error(&error),
-    })
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -193,7 +238,12 @@ fn interrupted() -> CallToolResult {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        // The log messages are those of the servers behind us, during a call.
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
         let implementation = Implementation::new("pml", env!("CARGO_PKG_VERSION")).with_title("PML");
         ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
     }
@@ -225,7 +275,16 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context.extensions);
         let span =
             tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
-        self.call(request, context, caller).instrument(span).await.map(CallToolResponse::from)
+        self.call(request, context, caller).instrument(span).await
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        Ok(())
     }
 
     // What isn't declared isn't there; rmcp would answer these with empty lists.

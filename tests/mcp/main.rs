@@ -6,6 +6,7 @@ mod execute;
 mod listing;
 mod outages;
 mod pooler;
+mod questions;
 mod safety;
 mod servers;
 mod stdio;
