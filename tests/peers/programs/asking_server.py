@@ -3,9 +3,11 @@
 import json
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.request_state import RequestStateSecurity
 from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
-server = MCPServer("asking")
+# The same key in every process: a question outlives the server that asked it.
+server = MCPServer("asking", request_state_security=RequestStateSecurity(keys=["of the asking server, for tests only"]))
 form = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
