@@ -15,11 +15,11 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, Extensions, Implementation, JsonObject,
+        CompleteRequestParams, CompleteResult, ErrorCode, Extensions, Implementation, JsonObject,
         ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
         ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        LoggingLevel, PaginatedRequestParams, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-        SubscriptionFilter,
+        LoggingLevel, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        SetLevelRequestMethod, SetLevelRequestParams, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -30,7 +30,7 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    downstream::{Client, Input},
+    downstream::{Client, DownstreamError, Input},
     request_state::{Holder, NotOurs},
     run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
@@ -125,8 +125,8 @@ async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
             answer::from_json(answer, is_error).into()
         }
         Some(Ok(Outcome::Tool(answer))) => answer,
-        Some(Err(NotOurs::Database(error))) => answer::from_error(&error).into(),
-        Some(Err(error @ NotOurs::Forged)) => answer::failure(error.to_string()).into(),
+        Some(Err(NoAnswer::Database(error))) => answer::from_error(&error).into(),
+        Some(Err(NoAnswer::Client(error))) => answer::failure(error.message).into(),
         None => interrupted().into(),
     }
 }
@@ -142,15 +142,15 @@ async fn call_listed(
     match job.detached(|job| begin_and_run(job, request, input)).await {
         Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer).into()),
         Some(Ok(Outcome::Tool(answer))) => Ok(answer),
-        Some(Err(NotOurs::Database(DatabaseError::Refused(refusal)))) if refusal.is_unknown_tool() => {
+        Some(Err(NoAnswer::Database(DatabaseError::Refused(refusal)))) if refusal.is_unknown_tool() => {
             // No more than a client may have sent: it may be anything.
             Err(ErrorData::invalid_params(
                 format!("Unknown tool: {}", name.chars().take(128).collect::<String>()),
                 None,
             ))
         }
-        Some(Err(NotOurs::Database(error))) => Ok(answer::from_error(&error).into()),
-        Some(Err(error @ NotOurs::Forged)) => Err(ErrorData::invalid_params(error.to_string(), None)),
+        Some(Err(NoAnswer::Database(error))) => Ok(answer::from_error(&error).into()),
+        Some(Err(NoAnswer::Client(error))) => Err(error),
         None => Ok(interrupted().into()),
     }
 }
@@ -160,7 +160,30 @@ enum Outcome {
     Tool(CallToolResponse),
 }
 
-async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NotOurs> {
+/// Why there is no result.
+enum NoAnswer {
+    /// For the agent to read.
+    Database(DatabaseError),
+    /// The client did what it shouldn't; agents don't see those.
+    Client(ErrorData),
+}
+
+impl From<DatabaseError> for NoAnswer {
+    fn from(error: DatabaseError) -> NoAnswer {
+        NoAnswer::Database(error)
+    }
+}
+
+impl From<NotOurs> for NoAnswer {
+    fn from(error: NotOurs) -> NoAnswer {
+        match error {
+            NotOurs::Database(error) => NoAnswer::Database(error),
+            NotOurs::Forged => NoAnswer::Client(ErrorData::invalid_params(error.to_string(), None)),
+        }
+    }
+}
+
+async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NoAnswer> {
     let begun = job.app.database.begin(&job.caller, &request).await?;
     let plan = Plan::parse(&begun)
         .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))?;
@@ -172,9 +195,10 @@ async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome
 }
 
 /// The state of a call that isn't over goes out sealed and comes back so.
-async fn call_tool(job: Job, plan: ToolPlan, mut input: Input) -> Result<CallToolResponse, NotOurs> {
+async fn call_tool(job: Job, plan: ToolPlan, mut input: Input) -> Result<CallToolResponse, NoAnswer> {
     let (app, caller) = (job.app.clone(), job.caller.clone());
     let holder = Holder::of(&caller, &plan);
+    let answers = input.responses.is_some();
     if let Some(sealed) = &mut input.state {
         *sealed = app.request_states.open(&app.database, &caller, &holder, sealed).await?;
     }
@@ -186,6 +210,14 @@ async fn call_tool(job: Job, plan: ToolPlan, mut input: Input) -> Result<CallToo
             asked.into()
         }
         Ok(answer) => answer,
+        // What the client lacks, or answered wrongly, is for the client to know, as the protocol has it.
+        Err(DownstreamError::Refused { code, message, data, .. })
+            if code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY.0
+                || (answers && code == ErrorCode::INVALID_PARAMS.0) =>
+        {
+            let error = ErrorData::new(ErrorCode(code), message, data.map(|data| *data));
+            return Err(NoAnswer::Client(error));
+        }
         Err(error) => answer::failure(error.to_string()).into(),
     })
 }
@@ -239,11 +271,8 @@ fn interrupted() -> CallToolResult {
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         // The log messages are those of the servers behind us, during a call.
-        let capabilities = ServerCapabilities::builder()
-            .enable_logging()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .build();
+        let capabilities =
+            ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
         let implementation = Implementation::new("pml", env!("CARGO_PKG_VERSION")).with_title("PML");
         ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
     }
@@ -281,8 +310,12 @@ impl ServerHandler for Handler {
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        // Since then the level comes with each request.
+        if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
         Ok(())
     }

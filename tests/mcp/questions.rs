@@ -41,7 +41,11 @@ impl Place {
         proxy.is_ready();
         // A scope has the tools of the servers when it was first asked for a list.
         if !further.contains(&"--require-token") {
-            assert!(Agent::connect(&proxy.url, Era::Sessions).tool_names().contains(&"mcp__moody__ask".to_owned()));
+            assert!(
+                Agent::connect(&proxy.url, Era::Sessions)
+                    .tool_names()
+                    .contains(&"mcp__moody__ask".to_owned())
+            );
         }
         proxy
     }
@@ -169,7 +173,9 @@ fn with_calls_of_several_clients_under_way_nobody_is_asked() {
     assert!([&anns, &bobs].iter().all(|agent| agent.tool_names().contains(&"mcp__moody__ask".to_owned())));
     let waiting = bobs.start_call("mcp__moody__cancellable", json!({}));
     eventually("bob's call is under way", || {
-        std::fs::read_to_string(place.journal()).is_ok_and(|journal| journal.contains("waiting")).then_some(())
+        std::fs::read_to_string(place.journal())
+            .is_ok_and(|journal| journal.contains("waiting"))
+            .then_some(())
     });
     let why = "calls of several clients are under way at the server, and it doesn't say which one it asks";
     assert_eq!(answers(&anns.call("mcp__moody__ask", one_question()))[0], declined(why));

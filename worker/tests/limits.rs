@@ -158,16 +158,12 @@ async fn time_stands_still_while_a_call_pauses_the_clock() {
         Ok(json!("yes").into())
     };
     let asks = "return [await mcp.person.ask(), await mcp.person.ask()]";
-    let outcome = pool()
-        .await
-        .run(Run::new("test", asks).with_limits(limits.clone()), &waits_for_a_person)
-        .await;
+    let outcome =
+        pool().await.run(Run::new("test", asks).with_limits(limits.clone()), &waits_for_a_person).await;
     assert_eq!(outcome.result.unwrap(), json!(["yes", "yes"]));
     let forgets_the_time = "await mcp.person.ask(); for (;;);";
-    let outcome = pool()
-        .await
-        .run(Run::new("test", forgets_the_time).with_limits(limits), &waits_for_a_person)
-        .await;
+    let outcome =
+        pool().await.run(Run::new("test", forgets_the_time).with_limits(limits), &waits_for_a_person).await;
     assert_eq!(limit(&outcome), LimitKind::WallTime);
 }
 

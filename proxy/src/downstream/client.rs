@@ -116,7 +116,8 @@ impl Client {
         meta: RequestMetaObject,
     ) -> Result<ClientResult, ErrorData> {
         if self.0.era == ClientEra::AsksAgain {
-            let why = "the client's protocol has no requests of servers, and this server can't ask in its answer";
+            let why =
+                "the client's protocol has no requests of servers, and this server can't ask in its answer";
             return question.refused(why);
         }
         if !question.fits(&self.0.capabilities) {

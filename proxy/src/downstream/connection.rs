@@ -279,9 +279,7 @@ where
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         },
         Era::Initialize => ClientLifecycleMode::Initialize,
-        Era::Discover => {
-            ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
-        }
+        Era::Discover => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] },
     };
     let greeting = tokio::time::timeout(limit, asked.serve_with_lifecycle(tap, lifecycle)).await;
     let answers_discover = answered_late.load(Ordering::Relaxed);

@@ -177,7 +177,10 @@ impl Server {
                     }
                 }
                 Err(error) if error.answers_discover && era == Era::Any => {
-                    tracing::info!(server = self.name, "the server is of the newer era after all; starting it anew");
+                    tracing::info!(
+                        server = self.name,
+                        "the server is of the newer era after all; starting it anew"
+                    );
                     era = Era::Discover;
                     continue;
                 }

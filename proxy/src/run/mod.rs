@@ -187,7 +187,9 @@ impl Job {
         let error = match &answered {
             // Not over yet: it is counted when it is.
             Ok(CallToolResponse::InputRequired(_)) => return answered,
-            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => Some("the tool answered with an error".to_owned()),
+            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
+                Some("the tool answered with an error".to_owned())
+            }
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };

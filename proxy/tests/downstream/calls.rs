@@ -206,9 +206,6 @@ async fn a_server_that_asks_us_gets_an_answer() {
     let method_not_found = json!({"code": -32601});
     let why = json!({"declinedBecause": "the call has no client to be asked"});
     let declined = json!({"action": "decline", "_meta": {"pml": why}});
-    assert_eq!(
-        answers,
-        json!([{"roots": []}, declined, method_not_found, {}, method_not_found])
-    );
+    assert_eq!(answers, json!([{"roots": []}, declined, method_not_found, {}, method_not_found]));
     servers.close().await;
 }

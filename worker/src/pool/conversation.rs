@@ -18,8 +18,8 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use super::{Run, process::Process};
 use crate::{
-    Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, Outcome, Trace,
-    TraceEvent, Usage,
+    Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, Outcome,
+    Trace, TraceEvent, Usage,
     protocol::{
         AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, ToWorker, WorkerFailure,
         append_frame, parse_frame,
