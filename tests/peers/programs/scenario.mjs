@@ -22,6 +22,8 @@ export async function run(client) {
   const onprogress = ({ progress }) => seen.progress.push(progress);
   seen.long = await client.callTool(long, { duration: 1, steps: 4 }, { onprogress });
 
+  seen.asked = await client.callTool("mcp__asking__greet", { greeting: "Hello" });
+
   const abort = new AbortController();
   const cancelled = refusal(client.callTool("mcp__moody__cancellable", {}, { signal: abort.signal }));
   await Promise.race([client.waiting(), cancelled]);
@@ -32,6 +34,9 @@ export async function run(client) {
   await client.close();
   console.log(JSON.stringify(seen));
 }
+
+// What the person says to every question.
+export const answer = { action: "accept", content: { name: "peer" } };
 
 // The downstream server notes when the call has reached it.
 export async function journalSays(line) {

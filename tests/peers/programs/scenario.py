@@ -49,6 +49,7 @@ async def run(client):
 
     long = "mcp__everything__trigger-long-running-operation"
     seen["long"] = await client.call_tool(long, {"duration": 1, "steps": 4}, on_progress)
+    seen["asked"] = await client.call_tool("mcp__asking__greet", {"greeting": "Hello"})
     with anyio.move_on_after(15):
         seen["cancelled"] = await client.call_and_cancel("mcp__moody__cancellable", lambda: journal_says("waiting"))
     # Before the client goes away, which would end the call too.
