@@ -285,8 +285,8 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context.extensions);
         let span =
             tracing::info_span!("list", request_id = caller.request_id, scope = caller.scope().place());
-        let tools = tools::list(&self.app, &caller).instrument(span).await.map_err(|error| {
-            tracing::warn!(%error, "the tools can't be listed");
+        let tools = tools::list(&self.app, &caller).instrument(span.clone()).await.map_err(|error| {
+            span.in_scope(|| tracing::warn!(%error, "the tools can't be listed"));
             ErrorData::internal_error(error.to_string(), None)
         })?;
         let mut result = ListToolsResult::with_all_items(tools.as_ref().clone());

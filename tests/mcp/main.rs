@@ -7,6 +7,7 @@ mod listing;
 mod outages;
 mod pooler;
 mod questions;
+mod request_ids;
 mod safety;
 mod servers;
 mod stdio;

@@ -37,7 +37,9 @@ impl Asked {
             Err(nobody) => return self.refuse(&question, nobody),
         };
         let Some(client) = &call.client else { return self.refuse(&question, Nobody::NoClient) };
-        tracing::debug!(server = self.server, what = question.shown(), "the server asks its client");
+        call.span.in_scope(|| {
+            tracing::info!(server = self.server, what = question.shown(), "the server asks its client");
+        });
         // A person's time isn't the server's.
         let _pause = call.clock.pause();
         let mut meta = context.meta;

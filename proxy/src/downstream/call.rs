@@ -170,6 +170,7 @@ impl Call<'_> {
         request.extensions.insert(OpenCall {
             client: self.context.client.clone(),
             clock: self.clock.clone(),
+            span: tracing::Span::current(),
             over,
             progress: self.context.progress.clone(),
         });

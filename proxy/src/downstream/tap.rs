@@ -23,6 +23,7 @@ use rmcp::{
 };
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::client::Client;
 
@@ -42,6 +43,8 @@ pub struct Progress {
 pub(super) struct OpenCall {
     pub(super) client: Option<Client>,
     pub(super) clock: Clock,
+    /// For the log: the request that it belongs to.
+    pub(super) span: Span,
     /// Cancelled when it was answered or given up.
     pub(super) over: CancellationToken,
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,

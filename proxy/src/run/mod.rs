@@ -109,6 +109,9 @@ impl Job {
             ms = outcome.duration_ms,
             "run"
         );
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.is_of_the_sandbox()) {
+            tracing::warn!(%workflow, error = error.message, "a sandbox process was lost");
+        }
         self.record(workflow, &shared.plan, outcome).await
     }
 
