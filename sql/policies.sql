@@ -3,7 +3,7 @@
 GRANT ALL ON ALL TABLES IN SCHEMA pml TO pml_admin;
 GRANT ALL ON ALL SEQUENCES IN SCHEMA pml TO pml_admin;
 GRANT SELECT ON ALL TABLES IN SCHEMA pml TO PUBLIC;
-REVOKE SELECT ON pml.name_claims, pml.tokens FROM PUBLIC;
+REVOKE SELECT ON pml.name_claims, pml.proxy_key, pml.tokens FROM PUBLIC;
 GRANT INSERT, UPDATE ON pml.capability_records TO PUBLIC;
 GRANT DELETE ON pml.capability_aliases TO PUBLIC;
 GRANT INSERT, UPDATE, DELETE ON pml.tool_schema TO PUBLIC;

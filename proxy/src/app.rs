@@ -18,6 +18,7 @@ use crate::{
     database::{self, Database},
     downstream::{Downstreams, ServerState},
     metrics::{Metrics, Readings},
+    request_state::RequestStates,
     scope::{Caller, Identity, Principal, Scope, new_request_id},
     tokens::Tokens,
     tools::{known::KnownTools, registration::Registration},
@@ -37,6 +38,7 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     pub(crate) known: Arc<KnownTools>,
     pub(crate) usage: Usage,
+    pub(crate) request_states: RequestStates,
     pub(crate) registration: Registration,
     /// Calls under way. They go on when their client has gone.
     pub calls: TaskTracker,
@@ -70,6 +72,7 @@ impl App {
             changes: Arc::default(),
             known: Arc::default(),
             usage: Usage::recorded_in(database.clone()),
+            request_states: RequestStates::default(),
             registration: Registration::default(),
             calls: TaskTracker::new(),
             finishes: TaskTracker::new(),

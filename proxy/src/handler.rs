@@ -1,7 +1,12 @@
 //! The MCP server: both eras of the protocol, over any transport.
 
+#![expect(deprecated, reason = "logging is, but servers use it")]
+
 use std::{
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,10 +15,11 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, Extensions, Implementation, JsonObject,
+        CompleteRequestParams, CompleteResult, ErrorCode, Extensions, Implementation, JsonObject,
         ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
         ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter,
+        LoggingLevel, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        SetLevelRequestMethod, SetLevelRequestParams, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -24,6 +30,8 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
+    downstream::{Client, DownstreamError, Input},
+    request_state::{Holder, NotOurs},
     run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
     tools::{self, answer, builtin::Builtin, known::ServerTool},
@@ -38,14 +46,19 @@ what you need may be there as a capability, to be called by name. New code goes 
 /// One for every session (2025) or request (2026).
 pub struct Handler {
     app: Arc<App>,
+    session: u64,
+    /// What the session wants logged, if it has said so.
+    log_level: Mutex<Option<LoggingLevel>>,
     ended: CancellationToken,
     _end: DropGuard,
 }
 
 impl Handler {
     pub fn new(app: Arc<App>) -> Handler {
+        static SESSIONS: AtomicU64 = AtomicU64::new(0);
+        let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let ended = app.stop.child_token();
-        Handler { app, _end: ended.clone().drop_guard(), ended }
+        Handler { app, session, log_level: Mutex::default(), _end: ended.clone().drop_guard(), ended }
     }
 
     /// Whoever the transport says it is: HTTP puts it into the request, stdio has the configured scope.
@@ -62,107 +75,148 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
         caller: Caller,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         if self.app.is_draining() {
-            return Ok(answer::failure(
-                "The server is shutting down. Nothing was done; try again in a moment.",
-            ));
+            let message = "The server is shutting down. Nothing was done; try again in a moment.";
+            return Ok(answer::failure(message).into());
         }
         let reporter = Reporter::start(&context.peer, context.meta.get_progress_token());
+        let log_level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = Client::of(self.session, &context, log_level);
         let job = Job {
             app: self.app.clone(),
             caller,
+            client: Some(client.clone()),
             steps: reporter.steps.clone(),
             cancel: context.ct.child_token(),
         };
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let (kind, answered) = match Builtin::find(&request.name) {
-            Some(Builtin::Execute) => ("code", execute(job, arguments).await),
-            Some(builtin) => ("builtin", ask(&job, builtin, arguments).await),
-            None => ("tool", call_listed(job, &request.name, arguments).await),
+            Some(Builtin::Execute) => ("code", Ok(execute(job, arguments).await)),
+            Some(builtin) => ("builtin", Ok(ask(&job, builtin, arguments).await.into())),
+            None => {
+                let input = Input { responses: request.input_responses, state: request.request_state };
+                ("tool", call_listed(job, &request.name, arguments, input).await)
+            }
         };
         reporter.end().await;
-        let success = answered.as_ref().is_ok_and(|result| result.is_error != Some(true));
+        client.told().await;
+        let success = answered.as_ref().is_ok_and(|answer| match answer {
+            CallToolResponse::Complete(result) => result.is_error != Some(true),
+            _ => true,
+        });
         self.app.metrics.called(kind, success, started.elapsed());
         answered
     }
 }
 
 /// `pml_execute`: code, a capability by name, or an intent.
-async fn execute(job: Job, mut request: JsonObject) -> Result<CallToolResult, ErrorData> {
+async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
     // These are the proxy's to say.
     if let Some(key) = ["tool", "servers"].into_iter().find(|key| request.contains_key(*key)) {
-        return Ok(answer::failure(format!("pml_execute has no argument \"{key}\".")));
+        return answer::failure(format!("pml_execute has no argument \"{key}\".")).into();
     }
     request.insert("servers".into(), json!(job.app.server_names));
     let learns = request.contains_key("code");
     let work = |job: Job| async move {
-        let answer = begin_and_run(job.clone(), Value::Object(request)).await;
+        let answer = begin_and_run(job.clone(), Value::Object(request), Input::default()).await;
         if learns {
             job.tools_may_have_changed();
         }
         answer
     };
-    let answer = job.detached(work).await;
-    Ok(match answer {
+    match job.detached(work).await {
         Some(Ok(Outcome::Answer(answer))) => {
             let is_error = answer["status"] == "error";
-            answer::from_json(answer, is_error)
+            answer::from_json(answer, is_error).into()
         }
-        Some(Ok(Outcome::Tool(result))) => result,
-        Some(Err(error)) => answer::from_error(&error),
-        None => interrupted(),
-    })
+        Some(Ok(Outcome::Tool(answer))) => answer,
+        Some(Err(NoAnswer::Database(error))) => answer::from_error(&error).into(),
+        Some(Err(NoAnswer::Client(error))) => answer::failure(error.message).into(),
+        None => interrupted().into(),
+    }
 }
 
 /// A tool of the list: a capability, or a downstream server's.
-async fn call_listed(job: Job, name: &str, arguments: JsonObject) -> Result<CallToolResult, ErrorData> {
+async fn call_listed(
+    job: Job,
+    name: &str,
+    arguments: JsonObject,
+    input: Input,
+) -> Result<CallToolResponse, ErrorData> {
     let answered = match job.app.known.server_tool(job.caller.scope(), name) {
         // Postgres has nothing to add.
         Some(ServerTool { server, tool }) => {
             let plan = ToolPlan { server, tool, args: Some(arguments) };
-            job.detached(|job| async { Ok(pass_on(job, plan).await) }).await
+            job.detached(|job| async { call_tool(job, plan, input).await.map(Outcome::Tool) }).await
         }
-        None => job.detached(|job| begin_and_call(job, name.to_owned(), arguments)).await,
+        None => job.detached(|job| begin_and_call(job, name.to_owned(), arguments, input)).await,
     };
     match answered {
-        Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer)),
-        Some(Ok(Outcome::Tool(result))) => Ok(result),
-        Some(Err(DatabaseError::Refused(refusal))) if refusal.is_unknown_tool() => {
+        Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer).into()),
+        Some(Ok(Outcome::Tool(answer))) => Ok(answer),
+        Some(Err(NoAnswer::Database(DatabaseError::Refused(refusal)))) if refusal.is_unknown_tool() => {
             // No more than a client may have sent: it may be anything.
             Err(ErrorData::invalid_params(
                 format!("Unknown tool: {}", name.chars().take(128).collect::<String>()),
                 None,
             ))
         }
-        Some(Err(error)) => Ok(answer::from_error(&error)),
-        None => Ok(interrupted()),
+        Some(Err(NoAnswer::Database(error))) => Ok(answer::from_error(&error).into()),
+        Some(Err(NoAnswer::Client(error))) => Err(error),
+        None => Ok(interrupted().into()),
     }
 }
 
 enum Outcome {
     Answer(Value),
-    Tool(CallToolResult),
+    Tool(CallToolResponse),
 }
 
-/// Asks Postgres what the name stands for, and remembers it if it is a server's tool.
-async fn begin_and_call(job: Job, name: String, arguments: JsonObject) -> Result<Outcome, DatabaseError> {
-    let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
-    let asked = job.app.known.moment();
-    match plan(&job, &request).await? {
-        Plan::Tool(plan) => {
-            let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
-            job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
-            Ok(pass_on(job, plan).await)
-        }
-        plan => carry_out(job, plan).await,
+/// Why there is no result.
+enum NoAnswer {
+    /// For the agent to read.
+    Database(DatabaseError),
+    /// The client did what it shouldn't; agents don't see those.
+    Client(ErrorData),
+}
+
+impl From<DatabaseError> for NoAnswer {
+    fn from(error: DatabaseError) -> NoAnswer {
+        NoAnswer::Database(error)
     }
 }
 
-async fn begin_and_run(job: Job, request: Value) -> Result<Outcome, DatabaseError> {
+impl From<NotOurs> for NoAnswer {
+    fn from(error: NotOurs) -> NoAnswer {
+        match error {
+            NotOurs::Database(error) => NoAnswer::Database(error),
+            NotOurs::Forged => NoAnswer::Client(ErrorData::invalid_params(error.to_string(), None)),
+        }
+    }
+}
+
+/// Asks Postgres what the name stands for, and remembers it if it is a server's tool.
+async fn begin_and_call(
+    job: Job,
+    name: String,
+    arguments: JsonObject,
+    input: Input,
+) -> Result<Outcome, NoAnswer> {
+    let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
+    let asked = job.app.known.moment();
     let plan = plan(&job, &request).await?;
-    carry_out(job, plan).await
+    if let Plan::Tool(plan) = &plan {
+        let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
+        job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
+    }
+    carry_out(job, plan, input).await
+}
+
+async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NoAnswer> {
+    let plan = plan(&job, &request).await?;
+    carry_out(job, plan, input).await
 }
 
 async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
@@ -171,29 +225,50 @@ async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
         .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))
 }
 
-async fn carry_out(job: Job, plan: Plan) -> Result<Outcome, DatabaseError> {
+async fn carry_out(job: Job, plan: Plan, input: Input) -> Result<Outcome, NoAnswer> {
     match plan {
-        Plan::Run(plan) => job.run(plan).await.map(Outcome::Answer),
+        Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan).await?)),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
-        Plan::Tool(plan) => Ok(pass_on(job, plan).await),
+        Plan::Tool(plan) => call_tool(job, plan, input).await.map(Outcome::Tool),
     }
 }
 
-async fn pass_on(job: Job, plan: ToolPlan) -> Outcome {
-    Outcome::Tool(match job.call_tool(plan).await {
-        Ok(result) => result,
-        Err(error) => answer::failure(error.to_string()),
+/// The state of a call that isn't over goes out sealed and comes back so.
+async fn call_tool(job: Job, plan: ToolPlan, mut input: Input) -> Result<CallToolResponse, NoAnswer> {
+    let (app, caller) = (job.app.clone(), job.caller.clone());
+    let holder = Holder::of(&caller, &plan);
+    let answers = input.responses.is_some();
+    if let Some(sealed) = &mut input.state {
+        *sealed = app.request_states.open(&app.database, &caller, &holder, sealed).await?;
+    }
+    Ok(match job.call_tool(plan, input).await {
+        Ok(CallToolResponse::InputRequired(mut asked)) => {
+            if let Some(state) = &mut asked.request_state {
+                *state = app.request_states.seal(&app.database, &caller, &holder, state).await?;
+            }
+            asked.into()
+        }
+        Ok(answer) => answer,
+        // What the client lacks, or answered wrongly, is for the client to know, as the protocol has it.
+        Err(DownstreamError::Refused { code, message, data, .. })
+            if code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY.0
+                || (answers && code == ErrorCode::INVALID_PARAMS.0) =>
+        {
+            let error = ErrorData::new(ErrorCode(code), message, data.map(|data| *data));
+            return Err(NoAnswer::Client(error));
+        }
+        Err(error) => answer::failure(error.to_string()).into(),
     })
 }
 
 /// The built-in tools that are one question to Postgres.
-async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> Result<CallToolResult, ErrorData> {
+async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> CallToolResult {
     let (database, caller) = (&job.app.database, &job.caller);
     let answered = match builtin {
         Builtin::Cap(tool) => database.cap(caller, tool, &Value::Object(arguments)).await,
         Builtin::Discover => match arguments_of::<DiscoverArgs>(arguments) {
             Ok(args) => database.discover(caller, &args, &job.app.server_names).await,
-            Err(result) => return Ok(*result),
+            Err(result) => return *result,
         },
         Builtin::TaskResult => match arguments_of::<TaskResultArgs>(arguments) {
             Ok(args) => {
@@ -203,17 +278,17 @@ async fn ask(job: &Job, builtin: Builtin, arguments: JsonObject) -> Result<CallT
                     .task_result(caller, args.workflow_id, &args.task_id, offset, args.limit, format)
                     .await
             }
-            Err(result) => return Ok(*result),
+            Err(result) => return *result,
         },
         Builtin::Execute => unreachable!("it runs as a task of its own"),
     };
     if builtin.may_change_tools() {
         job.tools_may_have_changed();
     }
-    Ok(match answered {
+    match answered {
         Ok(answer) => answer::from_json(serde_json::from_str(answer.get()).unwrap_or_default(), false),
         Err(error) => answer::from_error(&error),
-    })
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -237,7 +312,9 @@ fn interrupted() -> CallToolResult {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        // The log messages are those of the servers behind us, during a call.
+        let capabilities =
+            ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
         let implementation = Implementation::new("pml", env!("CARGO_PKG_VERSION")).with_title("PML");
         ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
     }
@@ -250,8 +327,8 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context.extensions);
         let span =
             tracing::info_span!("list", request_id = caller.request_id, scope = caller.scope().place());
-        let tools = tools::list(&self.app, &caller).instrument(span).await.map_err(|error| {
-            tracing::warn!(%error, "the tools can't be listed");
+        let tools = tools::list(&self.app, &caller).instrument(span.clone()).await.map_err(|error| {
+            span.in_scope(|| tracing::warn!(%error, "the tools can't be listed"));
             ErrorData::internal_error(error.to_string(), None)
         })?;
         let mut result = ListToolsResult::with_all_items(tools.as_ref().clone());
@@ -269,7 +346,20 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context.extensions);
         let span =
             tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
-        self.call(request, context, caller).instrument(span).await.map(CallToolResponse::from)
+        self.call(request, context, caller).instrument(span).await
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // Since then the level comes with each request.
+        if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        Ok(())
     }
 
     // What isn't declared isn't there; rmcp would answer these with empty lists.

@@ -14,6 +14,7 @@ pub mod handler;
 pub mod http;
 pub mod logging;
 pub mod metrics;
+mod request_state;
 pub mod run;
 pub mod scope;
 pub mod serve;

@@ -34,6 +34,15 @@ pub enum Identity {
     Token(Uuid),
 }
 
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Identity::Configured => f.write_str("configured"),
+            Identity::Token(id) => write!(f, "token {id}"),
+        }
+    }
+}
+
 /// An identity and the scope that it fixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {

@@ -10,7 +10,7 @@ use std::{
 use pml_tests::{
     Database,
     mcp::ProxySetup,
-    peers::{node, npm, program, servers_file},
+    peers::{node, npm, program, python, servers_file},
 };
 use serde_json::json;
 
@@ -44,7 +44,10 @@ fn conforms_to(revision: &str) {
     database.create_role("proxy", &["pml_proxy"]);
     let folder = tempfile::tempdir().expect("a folder");
     let server = json!({"command": node(), "args": [program("conformance_server.mjs")], "eager": true});
-    let servers = servers_file(folder.path(), &json!({"conformance": server}));
+    let newer =
+        json!({"command": python("mcp2"), "args": [program("conformance_newer_server.py")], "eager": true});
+    // Short names, so that the tools' names needn't be shortened.
+    let servers = servers_file(folder.path(), &json!({"c": server, "n": newer}));
     let servers = servers.to_str().expect("a readable path");
     let proxy = ProxySetup::new(&database).args(&["--mcp-servers", servers]).start();
     let names = Names::start(&proxy.url);

@@ -1,6 +1,6 @@
 //! Each SDK does the same with the proxy, over each transport and in each era that it speaks: it lists the tools, runs
 //! code under a name, hears that the list changed, calls the new tool, calls it by name, meets errors, follows progress
-//! through to a server behind the proxy, and cancels a call there.
+//! through to a server behind the proxy, answers what a server there asks, and cancels a call.
 
 use std::{path::PathBuf, process::Command};
 
@@ -37,6 +37,7 @@ impl Peer {
         let servers = json!({
             "everything": {"command": node(), "args": [npm("mcp-server-everything"), "stdio"]},
             "moody": {"command": node(), "args": [program("moody_server.mjs"), self.journal()]},
+            "asking": {"command": python("mcp2"), "args": [program("asking_server.py")]},
         });
         servers_file(self.folder.path(), &servers)
     }
@@ -114,6 +115,7 @@ fn judge_all_but_progress(seen: &Value, protocol: &str) {
     assert!(seen["failed"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("no good")));
     assert_eq!(seen["unknownTool"]["code"], -32602, "{:#}", seen["unknownTool"]);
     assert!(seen["long"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("completed")));
+    assert_eq!(seen["asked"]["content"][0]["text"], "Hello, peer (peer)", "{:#}", seen["asked"]);
     assert_eq!(seen["cancelled"], true, "the cancelled call was answered");
     assert_eq!(seen["serverKnows"], true, "the server behind the proxy wasn't told of the cancellation");
 }

@@ -7,6 +7,8 @@ mod listing;
 mod outages;
 mod passed_on;
 mod pooler;
+mod questions;
+mod request_ids;
 mod safety;
 mod servers;
 mod stdio;

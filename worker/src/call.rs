@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Json, Limits, pool::Run};
+use crate::{Clock, Json, Limits, pool::Run};
 
 /// Whether the code called `mcp` or `capabilities`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub struct Call {
     pub depth: u32,
     /// The limits of the run, `wall_time` being what is left of it.
     pub limits: Limits,
+    /// What measures that; to be paused while somebody is waited for who isn't part of the run, such as a person.
+    pub clock: Clock,
 }
 
 impl Call {
@@ -49,6 +51,7 @@ impl Call {
                 ..self.limits.clone()
             },
             depth: self.depth + 1,
+            around: Some(self.clock.clone()),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! the run.
 
 mod call;
+mod clock;
 mod json;
 mod limits;
 mod outcome;
@@ -13,6 +14,7 @@ mod pool;
 pub mod protocol;
 
 pub use call::{Call, CallError, CallHandler, CallKind};
+pub use clock::{Clock, Pause};
 pub use json::Json;
 pub use limits::{LimitKind, Limits};
 pub use outcome::{

@@ -39,6 +39,13 @@ pub enum ToWorker<'a> {
         /// JSON, or what went wrong.
         answer: Result<&'a str, AnswerError<'a>>,
     },
+    /// The run's time stands still from now on.
+    Pause,
+    /// It goes on.
+    Resume {
+        /// How much wall time is left.
+        left: Duration,
+    },
 }
 
 /// A failed call, on its way into the code.

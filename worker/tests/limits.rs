@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use pml_worker::{Failure, LimitKind, Limits, Outcome, Run};
+use pml_worker::{Call, CallError, Failure, LimitKind, Limits, Outcome, Run};
 use serde_json::json;
 use support::{limit, pool, tools};
 
@@ -138,13 +138,48 @@ async fn limits_that_make_no_sense_are_refused() {
 #[tokio::test]
 async fn a_large_answer_counts_as_memory() {
     let pool = pool().await;
-    let larger_than_the_heap = |_call: pml_worker::Call| async { Ok(json!("x".repeat(5 << 20)).into()) };
+    let larger_than_the_heap = |_call: Call| async { Ok(json!("x".repeat(5 << 20)).into()) };
     let limits = Limits { memory: 4 << 20, ..Limits::default() };
     let run = Run::new("test", "return (await mcp.a.b()).length").with_limits(limits);
     assert_eq!(limit(&pool.run(run, &larger_than_the_heap).await), LimitKind::Memory);
-    let large = |_call: pml_worker::Call| async { Ok(json!(vec![0; 3 << 20]).into()) };
+    let large = |_call: Call| async { Ok(json!(vec![0; 3 << 20]).into()) };
     let limits = Limits { memory: 4 << 20, ..Limits::default() };
     let outcome =
         pool.run(Run::new("test", "return (await mcp.a.b()).length").with_limits(limits), &large).await;
     assert_eq!(limit(&outcome), LimitKind::Memory);
+}
+
+#[tokio::test]
+async fn time_stands_still_while_a_call_pauses_the_clock() {
+    let limits = Limits { wall_time: Duration::from_millis(300), ..Limits::default() };
+    let waits_for_a_person = async |call: Call| {
+        let _pause = call.clock.pause();
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        Ok(json!("yes").into())
+    };
+    let asks = "return [await mcp.person.ask(), await mcp.person.ask()]";
+    let outcome =
+        pool().await.run(Run::new("test", asks).with_limits(limits.clone()), &waits_for_a_person).await;
+    assert_eq!(outcome.result.unwrap(), json!(["yes", "yes"]));
+    let forgets_the_time = "await mcp.person.ask(); for (;;);";
+    let outcome =
+        pool().await.run(Run::new("test", forgets_the_time).with_limits(limits), &waits_for_a_person).await;
+    assert_eq!(limit(&outcome), LimitKind::WallTime);
+}
+
+#[tokio::test]
+async fn a_nested_run_that_waits_stops_the_time_of_those_around_it() {
+    let limits = Limits { wall_time: Duration::from_millis(300), ..Limits::default() };
+    let pool = pool().await;
+    let person = async |call: Call| {
+        let _pause = call.clock.pause();
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        Ok(json!("yes").into())
+    };
+    let nested = async |call: Call| {
+        let run = call.nested_run("return await mcp.person.ask()", json!({}).into());
+        pool.run(run, &person).await.result.map_err(|error| CallError::new(error.to_string()))
+    };
+    let run = Run::new("test", "return await mcp.capability.nested()").with_limits(limits);
+    assert_eq!(pool.run(run, &nested).await.result.unwrap(), json!("yes"));
 }

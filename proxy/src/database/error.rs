@@ -1,6 +1,6 @@
 //! What can go wrong between the proxy and Postgres: the one place that reads SQLSTATEs.
 
-use deadpool_postgres::{PoolError, TimeoutType};
+use deadpool::managed::{PoolError, TimeoutType};
 use serde_json::{Value, json};
 use tokio_postgres::error::SqlState;
 
@@ -110,8 +110,8 @@ impl DatabaseError {
     }
 }
 
-impl From<PoolError> for DatabaseError {
-    fn from(error: PoolError) -> DatabaseError {
+impl From<PoolError<tokio_postgres::Error>> for DatabaseError {
+    fn from(error: PoolError<tokio_postgres::Error>) -> DatabaseError {
         match error {
             PoolError::Timeout(TimeoutType::Wait) => DatabaseError::Busy,
             PoolError::Timeout(_) => DatabaseError::Unreachable("connecting took too long".into()),

@@ -9,7 +9,10 @@ mod statements;
 
 use std::{sync::Arc, time::Duration};
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool::{
+    Runtime,
+    managed::{Object, Pool, Timeouts},
+};
 use tokio::{
     sync::OnceCell,
     time::{Instant, sleep, timeout},
@@ -20,7 +23,7 @@ use tokio_postgres::{
 };
 
 use crate::{config::DatabaseConfig, metrics::Metrics, scope::Caller};
-use connect::Connector;
+use connect::{Connector, Manager};
 use error::{Again, connect_error, statement_error};
 pub use error::{DatabaseError, Refusal};
 pub use listen::{Change, listen};
@@ -42,7 +45,7 @@ pub(crate) enum Repeat {
 /// The pool. Cheap to clone.
 #[derive(Clone)]
 pub struct Database {
-    pool: Pool,
+    pool: Pool<Manager>,
     patience: Duration,
     /// The schema of the functions, asked for once; they are called by their full names.
     schema: Arc<OnceCell<String>>,
@@ -52,8 +55,7 @@ pub struct Database {
 impl Database {
     /// Connects to nothing yet.
     pub fn new(config: &DatabaseConfig, metrics: Arc<Metrics>) -> Database {
-        let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_connect(config.main.clone(), Connector::new(), settings);
+        let manager = Manager { connector: Connector::new(), config: config.main.clone() };
         let pool = Pool::builder(manager)
             .max_size(config.connections)
             .runtime(Runtime::Tokio1)
@@ -145,6 +147,7 @@ impl Database {
         let patience = Some(self.patience);
         let timeouts = Timeouts { wait: patience, create: patience, recycle: patience };
         let client = self.pool.timeout_get(&timeouts).await?;
+        let _at_work = client.for_current_request();
         match timeout(LONGEST_STATEMENT, client.query_typed(statement, parameters)).await {
             Ok(rows) => rows.map_err(|error| {
                 let error = statement_error(&error);

@@ -191,6 +191,14 @@ impl Database {
         rows.first().map_or(Ok(0), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
 
+    /// The secret that all proxies of this database share.
+    pub async fn proxy_key(&self, caller: &Caller) -> Result<Vec<u8>, DatabaseError> {
+        let statement = |schema: &str| as_caller(schema, "pml_proxy_key()");
+        let rows = self.ask(caller, statement, &[], Repeat::Harmless).await?;
+        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_proxy_key gave no row.".into()))?;
+        row.try_get(0).map_err(|error| statement_error(&error))
+    }
+
     /// Whose token has this hash, if it is valid.
     pub async fn check_token(&self, hash: &str) -> Result<Option<Principal>, DatabaseError> {
         let statement = |schema: &str| format!("SELECT * FROM {schema}.pml_token_check($1)");

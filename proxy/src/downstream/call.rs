@@ -2,25 +2,29 @@
 
 use std::{sync::Arc, time::Duration};
 
+use pml_worker::Clock;
 use rmcp::{
-    RoleClient, ServiceError,
+    ServiceError,
     model::{
-        CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ElicitResult,
-        ElicitationAction, ErrorData, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+        CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+        ClientRequest, ErrorData, InputRequiredResult, InputResponses, JsonObject, RequestMetaObject,
         ServerResult,
     },
-    service::{PeerRequestOptions, RequestHandle},
+    service::PeerRequestOptions,
     transport::streamable_http_client::StreamableHttpError,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    client::{Client, ClientEra},
     connection::{Broken, Connection, service_reason, transport_reason},
     error::DownstreamError,
     http::HttpError,
+    question::Question,
     server::Server,
-    tap::{Progress, ProgressSink},
+    tap::{OpenCall, Progress},
+    waiting::Waiting,
 };
 
 /// How often a server may ask back before it answers.
@@ -35,8 +39,24 @@ pub struct CallContext {
     pub progress: Option<mpsc::UnboundedSender<Progress>>,
     /// How long it may take after it was sent, progress or not; otherwise as the server's entry says.
     pub timeout: Option<Duration>,
+    /// What is around it and has to wait with it while a person is asked.
+    pub around: Option<Clock>,
+    /// Whom the server may ask.
+    pub client: Option<Client>,
+    /// Whether what the server asks may be the answer, so that the client makes the call again.
+    pub may_ask_back: bool,
+    /// What the client answered, if it makes the call again.
+    pub input: Input,
     /// For the log.
     pub request_id: String,
+}
+
+/// What belongs to a call that was answered with a question before.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    pub responses: Option<InputResponses>,
+    /// The server's, which nobody else understands.
+    pub state: Option<String>,
 }
 
 /// Calls a tool. A call that was sent is never sent again.
@@ -45,16 +65,23 @@ pub(super) async fn call(
     tool: &str,
     args: Option<JsonObject>,
     context: &CallContext,
-) -> Result<CallToolResult, DownstreamError> {
-    let call = Call { server, tool, context, limit: context.timeout.unwrap_or(server.config.timeout) };
+) -> Result<CallToolResponse, DownstreamError> {
+    let limit = context.timeout.unwrap_or(server.config.timeout);
+    let clock = context.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit));
+    let call = Call { server, tool, context, limit, clock };
     let mut params = CallToolRequestParams::new(tool.to_owned());
     params.arguments = args;
+    params.input_responses.clone_from(&context.input.responses);
+    params.request_state.clone_from(&context.input.state);
     let mut connection = call.connection().await?;
-    let deadline = tokio::time::Instant::now() + call.limit;
+    if let Some(level) = context.client.as_ref().and_then(Client::log_level) {
+        connection.log_for(level, limit).await;
+    }
+    call.clock.restart(limit);
     let mut renewed = false;
     let mut rounds = 0;
     loop {
-        let answer = match call.ask(&connection, params.clone(), deadline).await? {
+        let answer = match call.ask(&connection, params.clone()).await? {
             // The server has refused it unread, because it doesn't know our session: nothing was done yet.
             Answer::SessionLost if !renewed => {
                 renewed = true;
@@ -73,15 +100,15 @@ pub(super) async fn call(
             ServerResult::CallToolResult(mut result) => {
                 // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
                 result.result_type = Some(rmcp::model::ResultType::COMPLETE);
-                return Ok(result);
+                return Ok(result.into());
             }
+            ServerResult::InputRequiredResult(asked) if call.may_pass_on() => return Ok(asked.into()),
             ServerResult::InputRequiredResult(asked) if rounds < MOST_ROUNDS => {
                 rounds += 1;
-                let (responses, state) = call.decline(asked)?;
-                params.input_responses = Some(responses);
-                params.request_state = state;
+                params.request_state.clone_from(&asked.request_state);
+                params.input_responses = Some(call.answers(asked).await?);
             }
-            other => return call.other(other),
+            other => return call.other(other).map(CallToolResponse::from),
         }
     }
 }
@@ -110,6 +137,7 @@ struct Call<'a> {
     tool: &'a str,
     context: &'a CallContext,
     limit: Duration,
+    clock: Clock,
 }
 
 impl Call<'_> {
@@ -134,17 +162,22 @@ impl Call<'_> {
         &self,
         connection: &Arc<Connection>,
         params: CallToolRequestParams,
-        deadline: tokio::time::Instant,
     ) -> Result<Answer, DownstreamError> {
         let _in_flight = connection.call_started();
+        let over = CancellationToken::new();
+        let _over = over.clone().drop_guard();
         let mut request = CallToolRequest::new(params);
-        if let Some(progress) = &self.context.progress {
-            request.extensions.insert(ProgressSink(progress.clone()));
-        }
+        request.extensions.insert(OpenCall {
+            client: self.context.client.clone(),
+            clock: self.clock.clone(),
+            span: tracing::Span::current(),
+            over,
+            progress: self.context.progress.clone(),
+        });
         let request = ClientRequest::CallToolRequest(request);
-        let sent = connection.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        let mut waiting = match sent {
-            Ok(handle) => Waiting(Some(handle)),
+        let options = self.options(connection);
+        let mut waiting = match connection.peer.send_cancellable_request(request, options).await {
+            Ok(handle) => Waiting::new(handle),
             Err(error) => return self.failed(connection, error).await,
         };
         tokio::select! {
@@ -158,7 +191,7 @@ impl Call<'_> {
                 waiting.cancel("the caller cancelled it");
                 Err(self.cancelled())
             }
-            () = tokio::time::sleep_until(deadline) => {
+            () = self.clock.ran_out() => {
                 waiting.cancel("it took too long");
                 let (server, tool) = self.names();
                 Err(DownstreamError::Timeout { server, tool, limit: self.limit })
@@ -216,28 +249,58 @@ impl Call<'_> {
         }
     }
 
-    /// Nobody is there to be asked: the answer is the one of a person who says no.
-    fn decline(
-        &self,
-        asked: InputRequiredResult,
-    ) -> Result<(InputResponses, Option<String>), DownstreamError> {
-        let mut responses = InputResponses::new();
-        for (key, request) in asked.input_requests.unwrap_or_default() {
-            let response = match request {
-                InputRequest::Elicitation(_) => {
-                    serde_json::to_value(ElicitResult::new(ElicitationAction::Decline)).ok()
-                }
-                InputRequest::ListRoots(_) => Some(serde_json::json!({"roots": []})),
-                _ => None,
-            };
-            let Some(response) = response else {
-                let (server, tool) = self.names();
-                let what = "it asks for a language model (sampling), which isn't available here".to_owned();
-                return Err(DownstreamError::BadAnswer { server, tool, what });
-            };
-            responses.insert(key, response);
+    /// Since 2026-07-28 a server hears with each call what its client has and wants.
+    fn options(&self, connection: &Connection) -> PeerRequestOptions {
+        let options = PeerRequestOptions::no_options();
+        if connection.info.protocol_version.has_initialize() {
+            return options;
         }
-        Ok((responses, asked.request_state))
+        let client = self.context.client.as_ref().filter(|_| self.can_answer());
+        let mut meta = RequestMetaObject::new();
+        meta.set_client_capabilities(client.map_or_else(ClientCapabilities::default, Client::capabilities));
+        if let Some(level) = self.context.client.as_ref().and_then(Client::log_level) {
+            meta.set_log_level(level);
+        }
+        options.with_meta(meta)
+    }
+
+    /// Whether the client can be asked, in one way or the other.
+    fn can_answer(&self) -> bool {
+        let client = self.context.client.as_ref();
+        client.is_some_and(|client| self.context.may_ask_back || client.era() == ClientEra::Asked)
+    }
+
+    fn may_pass_on(&self) -> bool {
+        let client = self.context.client.as_ref();
+        self.context.may_ask_back && client.is_some_and(|client| client.era() == ClientEra::AsksAgain)
+    }
+
+    /// What the client says to each question, or a person would who says no.
+    async fn answers(&self, asked: InputRequiredResult) -> Result<InputResponses, DownstreamError> {
+        let _pause = self.clock.pause();
+        let mut responses = InputResponses::new();
+        for (key, input) in asked.input_requests.unwrap_or_default() {
+            let Some(question) = Question::of_input(input) else {
+                return Err(self.bad_answer("it asks something that isn't known here".to_owned()));
+            };
+            let answer = match &self.context.client {
+                Some(client) => tokio::select! {
+                    answer = client.ask(question, RequestMetaObject::new()) => answer,
+                    () = self.context.cancel.cancelled() => return Err(self.cancelled()),
+                },
+                None => question.refused("the call has no client to be asked"),
+            };
+            let answer = answer.map_err(|error| {
+                self.bad_answer(format!("it asks for what isn't available: {}", error.message))
+            })?;
+            responses.insert(key, serde_json::to_value(answer).unwrap_or_default());
+        }
+        Ok(responses)
+    }
+
+    fn bad_answer(&self, what: String) -> DownstreamError {
+        let (server, tool) = self.names();
+        DownstreamError::BadAnswer { server, tool, what }
     }
 
     fn other(&self, answer: ServerResult) -> Result<CallToolResult, DownstreamError> {
@@ -252,35 +315,6 @@ impl Call<'_> {
             ServerResult::CreateTaskResult(_) => "it made a task, which wasn't asked for".to_owned(),
             _ => "it has another form".to_owned(),
         };
-        let (server, tool) = self.names();
-        Err(DownstreamError::BadAnswer { server, tool, what })
-    }
-}
-
-/// A request whose answer is awaited. Dropped before the answer came, it cancels the request.
-struct Waiting(Option<RequestHandle<RoleClient>>);
-
-impl Waiting {
-    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
-        let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
-        let answer = (&mut handle.rx).await;
-        self.0 = None;
-        answer.unwrap_or(Err(ServiceError::TransportClosed))
-    }
-
-    fn cancel(&mut self, reason: &str) {
-        if let Some(handle) = self.0.take()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            let reason = Some(reason.to_owned());
-            // Not awaited: a server that hangs may not even read it.
-            runtime.spawn(async move { drop(handle.cancel(reason).await) });
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.cancel("the caller is gone");
+        Err(self.bad_answer(what))
     }
 }

@@ -1,5 +1,7 @@
 //! One connection to a server: opened, greeted in its era of the protocol, its tools listed.
 
+#![expect(deprecated, reason = "logging is, but servers use it")]
+
 use std::{
     error::Error,
     sync::{
@@ -10,10 +12,10 @@ use std::{
 };
 
 use rmcp::{
-    ClientHandler, Peer, RoleClient, ServiceError,
+    Peer, RoleClient, ServiceError,
     model::{
-        ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
-        PaginatedRequestParams, ProtocolVersion, ServerPeerInfo, ServerResult, Tool,
+        ClientRequest, ListToolsRequest, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
+        ServerPeerInfo, ServerResult, SetLevelRequest, SetLevelRequestParams, Tool,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, PeerRequestOptions, RunningService,
@@ -24,11 +26,12 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    asked::Asked,
     config::{ServerConfig, TransportConfig},
     http::{self, HttpError},
     process::{Process, Program, describe},
     stderr::{LastLines, Redactor},
-    tap::{Calls, Tap},
+    tap::{Calls, Probe, Tap},
 };
 
 /// How long a process that closed its output may take to end before we stop waiting for its status.
@@ -43,6 +46,16 @@ pub(super) enum Era {
     Any,
     /// `initialize` at once: for servers that go silent or die when they are asked something new.
     Initialize,
+    /// `server/discover` at once, however long it takes: for servers that are known to answer it.
+    Discover,
+}
+
+/// Why there is no connection.
+pub(super) struct NotOpened {
+    /// What the messages say about the server.
+    pub(super) reason: String,
+    /// It turned out to know the newer era, too late for this time.
+    pub(super) answers_discover: bool,
 }
 
 /// What a call or a probe found out about the connection.
@@ -54,7 +67,7 @@ pub(super) enum Broken {
     SessionLost,
 }
 
-pub(super) type Service = RunningService<RoleClient, Handler>;
+pub(super) type Service = RunningService<RoleClient, Asked>;
 
 /// A server that has greeted us.
 pub(super) struct Connection {
@@ -65,6 +78,8 @@ pub(super) struct Connection {
     pub(super) ended: CancellationToken,
     pub(super) in_flight: AtomicUsize,
     pub(super) redactor: Redactor,
+    /// What it was last told to log.
+    log_level: tokio::sync::Mutex<Option<LoggingLevel>>,
     process: Option<Process>,
     stderr: Option<LastLines>,
     broken: Mutex<Option<Broken>>,
@@ -150,6 +165,22 @@ impl Connection {
         Err(format!("its list of tools has more than {MOST_PAGES} pages"))
     }
 
+    /// Before 2026-07-28 a server has one level for all: the lowest that any client wants. Each gets no more than it wants.
+    pub(super) async fn log_for(&self, level: LoggingLevel, limit: Duration) {
+        let logs = self.info.capabilities.logging.is_some() && self.info.protocol_version.has_initialize();
+        let mut told = self.log_level.lock().await;
+        if !logs || told.is_some_and(|told| told as u8 <= level as u8) {
+            return;
+        }
+        *told = Some(level);
+        let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(SetLevelRequestParams::new(level)));
+        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::with_timeout(limit)).await;
+        // A server that doesn't do as it is told logs as it likes.
+        if let Ok(handle) = sent {
+            let _ = handle.await_response().await;
+        }
+    }
+
     /// Counts a call while the guard lives.
     pub(super) fn call_started(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -166,12 +197,12 @@ impl Drop for InFlight {
     }
 }
 
-/// Opens a connection. The error is what the messages say about the server.
+/// Opens a connection.
 pub(super) async fn open(
     name: &str,
     config: &ServerConfig,
     era: Era,
-) -> Result<(Connection, Service), String> {
+) -> Result<(Connection, Service), NotOpened> {
     let redactor = Redactor::new(&config.secrets);
     let opened = match &config.transport {
         TransportConfig::Stdio { command, args, env, cwd } => {
@@ -181,12 +212,21 @@ pub(super) async fn open(
         TransportConfig::Http { url, headers } => {
             let transport = http::transport(url, headers)?;
             let link = Link { process: None, stderr: None };
-            greet(transport, link, config.startup_timeout, era, redactor.clone())
-                .await
-                .map_err(|(reason, _)| format!("{} {reason}", http::shown(url)))
+            greet(name, transport, link, config.startup_timeout, era, redactor.clone()).await.map_err(
+                |(not_opened, _)| NotOpened {
+                    reason: format!("{} {}", http::shown(url), not_opened.reason),
+                    ..not_opened
+                },
+            )
         }
     };
-    opened.map_err(|reason| redactor.clean(&reason))
+    opened.map_err(|error| NotOpened { reason: redactor.clean(&error.reason), ..error })
+}
+
+impl From<String> for NotOpened {
+    fn from(reason: String) -> NotOpened {
+        NotOpened { reason, answers_discover: false }
+    }
 }
 
 struct Link {
@@ -200,49 +240,60 @@ async fn open_stdio(
     limit: Duration,
     era: Era,
     redactor: Redactor,
-) -> Result<(Connection, Service), String> {
+) -> Result<(Connection, Service), NotOpened> {
     let (process, pipes) = Process::start(program).await?;
     let stderr = LastLines::follow(name.to_owned(), redactor.clone(), pipes.stderr);
     let transport = AsyncRwTransport::<RoleClient, _, _>::new(pipes.stdout, pipes.stdin);
     let link = Link { process: Some(process), stderr: Some(stderr) };
-    match greet(transport, link, limit, era, redactor).await {
+    match greet(name, transport, link, limit, era, redactor).await {
         Ok(opened) => Ok(opened),
-        Err((reason, Link { process: Some(process), stderr })) => {
-            Err(post_mortem(&process, stderr.as_ref(), &reason).await)
+        Err((error, Link { process: Some(process), stderr })) => {
+            let reason = post_mortem(&process, stderr.as_ref(), &error.reason).await;
+            Err(NotOpened { reason, ..error })
         }
-        Err((reason, _)) => Err(reason),
+        Err((error, _)) => Err(error),
     }
 }
 
 async fn greet<T>(
+    name: &str,
     transport: T,
     link: Link,
     limit: Duration,
     era: Era,
     redactor: Redactor,
-) -> Result<(Connection, Service), (String, Link)>
+) -> Result<(Connection, Service), (NotOpened, Link)>
 where
     T: Transport<RoleClient> + 'static,
     T::Error: Send + Sync,
 {
     let tools_changed = Arc::new(Notify::new());
-    let tap =
-        Tap { inner: transport, tools_changed: Arc::clone(&tools_changed), calls: Arc::<Calls>::default() };
+    let calls = Arc::<Calls>::default();
+    let asked = Asked { server: name.to_owned(), calls: Arc::clone(&calls) };
+    let probe = Probe::default();
+    let answered_late = Arc::clone(&probe.answered_late);
+    let tap = Tap { inner: transport, tools_changed: Arc::clone(&tools_changed), calls, probe };
     let lifecycle = match era {
         Era::Any => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::LATEST],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         },
         Era::Initialize => ClientLifecycleMode::Initialize,
+        Era::Discover => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] },
     };
-    let greeting = tokio::time::timeout(limit, Handler.serve_with_lifecycle(tap, lifecycle)).await;
+    let greeting = tokio::time::timeout(limit, asked.serve_with_lifecycle(tap, lifecycle)).await;
+    let answers_discover = answered_late.load(Ordering::Relaxed);
+    let not_opened = |reason: String, link| Err((NotOpened { reason, answers_discover }, link));
     let service = match greeting {
+        Ok(Ok(_)) if answers_discover => {
+            return not_opened("it was greeted in the older way, because it was slow".to_owned(), link);
+        }
         Ok(Ok(service)) => service,
-        Ok(Err(error)) => return Err((greeting_reason(&error), link)),
-        Err(_) => return Err((format!("it wasn't ready within {} s", limit.as_secs_f64()), link)),
+        Ok(Err(error)) => return not_opened(greeting_reason(&error), link),
+        Err(_) => return not_opened(format!("it wasn't ready within {} s", limit.as_secs_f64()), link),
     };
     let Some(info) = service.peer_info() else {
-        return Err(("it didn't introduce itself".to_owned(), link));
+        return not_opened("it didn't introduce itself".to_owned(), link);
     };
     let connection = Connection {
         peer: service.peer().clone(),
@@ -251,6 +302,7 @@ where
         ended: CancellationToken::new(),
         in_flight: AtomicUsize::new(0),
         redactor,
+        log_level: tokio::sync::Mutex::default(),
         process: link.process,
         stderr: link.stderr,
         broken: Mutex::new(None),
@@ -324,19 +376,5 @@ pub(super) fn service_reason(error: &ServiceError) -> String {
         ServiceError::TransportClosed => "the connection was closed".to_owned(),
         ServiceError::Timeout { timeout } => format!("it took longer than {} s", timeout.as_secs_f64()),
         other => other.to_string(),
-    }
-}
-
-/// Our side of the connection. Roots are an empty list, elicitation is declined and sampling isn't there: rmcp's own
-/// answers, which are ours too.
-pub(super) struct Handler;
-
-impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(
-            ClientCapabilities::default(),
-            Implementation::new("pml", env!("CARGO_PKG_VERSION")),
-        )
-        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 }

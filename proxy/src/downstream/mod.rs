@@ -8,8 +8,10 @@
 //! The limit of a call counts from when it was sent and is a total: progress doesn't extend it. A call that ran out of
 //! time, was cancelled or whose caller went away is cancelled at the server too (`notifications/cancelled`).
 
+mod asked;
 mod backoff;
 mod call;
+mod client;
 mod config;
 mod connection;
 mod error;
@@ -17,21 +19,24 @@ mod expand;
 mod fields;
 mod http;
 mod process;
+mod question;
 mod server;
 mod status;
 mod stderr;
 mod tap;
+mod waiting;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rmcp::model::{CallToolResult, JsonObject, Tool};
+use rmcp::model::{CallToolResponse, JsonObject, Tool};
 use tokio::sync::broadcast;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::server::Server;
 pub use self::{
     backoff::RestartPolicy,
-    call::CallContext,
+    call::{CallContext, Input},
+    client::Client,
     config::{
         ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, ParsedServers, ServerConfig, TransportConfig,
         parse_servers,
@@ -107,14 +112,14 @@ impl Downstreams {
         self.0.changes.subscribe()
     }
 
-    /// Calls a tool; the answer is the server's, unchanged.
+    /// Calls a tool; the answer is the server's, unchanged. It is a question only if the context allows that.
     pub async fn call(
         &self,
         server: &str,
         tool: &str,
         args: Option<JsonObject>,
         context: CallContext,
-    ) -> Result<CallToolResult, DownstreamError> {
+    ) -> Result<CallToolResponse, DownstreamError> {
         let server = self.server(server)?;
         let started = std::time::Instant::now();
         let answer = call::call(server, tool, args, &context).await;

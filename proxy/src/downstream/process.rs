@@ -5,8 +5,9 @@
 //! can't belong to anybody else.
 //!
 //! Between us and the server is a shell that does nothing but wait. When the proxy is killed with -9, the kernel tells
-//! the shell, and the shell kills the whole group: the server, and whatever it started (`npx` starts `sh`, which starts
-//! `node`). A signal from the kernel reaches one process only, so without the shell the last of them could stay.
+//! the shell, and the shell kills everything below it: the server, and whatever it started (`npx` starts `sh`, which
+//! starts `node`), also what has left the process group. It finds all of it, because the kernel makes it the parent of
+//! whatever below it loses its own (PR_SET_CHILD_SUBREAPER).
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout},
     sync::{oneshot, watch},
@@ -56,8 +57,27 @@ const SHELL: &str = "/bin/sh";
 /// USR1 is what the kernel sends when the proxy is gone. TERM is for the server; the shell stays to report its status.
 /// Descriptor 3 carries the input, because a shell gives its background jobs an empty one. What the shell itself has to
 /// say about how the server ended goes nowhere.
+///
+/// `below` signals the shell's children that live, and says whether there were any. Whoever is killed leaves its own
+/// children to the shell, so doing it again and again reaches all. The count is for names that can't be read.
 const GUARD: &str = r#"
-trap 'kill -KILL 0' USR1
+below() {
+  found=1
+  read -r children < /proc/$$/task/$$/children
+  for child in $children; do
+    read -r stat < /proc/$child/stat || continue
+    case ${stat##*) } in [ZX]*) continue ;; esac
+    kill -$1 $child
+    found=0
+  done
+  return $found
+}
+end() {
+  trap '' USR1
+  round=0
+  while below KILL && [ $round -lt 1000 ]; do round=$((round + 1)); done
+}
+trap 'end; exit 137' USR1
 trap : TERM INT HUP
 exec 3<&0
 "$@" <&3 3<&- &
@@ -66,8 +86,16 @@ exec 3<&- </dev/null >/dev/null 2>&1
 while :; do
   wait $server
   status=$?
-  kill -0 $server || exit $status
+  kill -0 $server || break
 done
+if below TERM; then
+  for tenth in 1 2 3 4 5; do
+    sleep 0.1
+    below 0 || break
+  done
+  end
+fi
+exit $status
 "#;
 
 /// How long a server may take to end after its input is closed, and again after SIGTERM.
@@ -100,6 +128,8 @@ pub(super) struct Pipes {
 
 struct Group {
     leader: Pid,
+    /// Whether the leader is the shell.
+    guarded: bool,
     /// While it hasn't been reaped its number is its own.
     reaped: Mutex<bool>,
 }
@@ -112,19 +142,31 @@ impl Group {
             let _ = kill_process_group(self.leader, signal);
         }
     }
+
+    /// Ends all that is there, at once.
+    fn end(&self) {
+        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*reaped {
+            let _ = if self.guarded {
+                kill_process(self.leader, Signal::USR1)
+            } else {
+                kill_process_group(self.leader, Signal::KILL)
+            };
+        }
+    }
 }
 
 impl Process {
     /// Starts it. The error says what is wrong with the command.
     pub(super) async fn start(program: Program<'_>) -> Result<(Process, Pipes), String> {
-        let mut command = command(&program)?;
+        let (mut command, guarded) = command(&program)?;
         let (started, result) = oneshot::channel();
         let (exited, exit) = watch::channel(None);
         let (gone, all_gone) = watch::channel(false);
         std::thread::Builder::new()
             .name("pml-server".to_owned())
             .spawn(move || {
-                let (child, group) = match spawn(&mut command) {
+                let (child, group) = match spawn(&mut command, guarded) {
                     Ok(parts) => parts,
                     Err(error) => return drop(started.send(Err(error))),
                 };
@@ -155,11 +197,13 @@ impl Process {
 
     /// Ends it with all that it started, politely first. Its standard input should be closed already.
     pub(super) async fn stop(&self) {
-        for signal in [Signal::TERM, Signal::KILL] {
+        let steps: [fn(&Group); 3] =
+            [|group| group.signal(Signal::TERM), Group::end, |group| group.signal(Signal::KILL)];
+        for step in steps {
             if tokio::time::timeout(PATIENCE, self.gone()).await.is_ok() {
                 return;
             }
-            self.group.signal(signal);
+            step(&self.group);
         }
         self.gone().await;
     }
@@ -172,7 +216,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.group.signal(Signal::KILL);
+        self.group.end();
     }
 }
 
@@ -193,7 +237,7 @@ pub(super) fn describe(status: ExitStatus) -> String {
     }
 }
 
-fn command(program: &Program<'_>) -> Result<Command, String> {
+fn command(program: &Program<'_>) -> Result<(Command, bool), String> {
     let env: BTreeMap<OsString, OsString> = PASSED_VARIABLES
         .iter()
         .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
@@ -225,7 +269,7 @@ fn command(program: &Program<'_>) -> Result<Command, String> {
         .stderr(Stdio::piped())
         .process_group(0);
     end_with_us(&mut command, if guarded { Signal::USR1 } else { Signal::KILL });
-    Ok(command)
+    Ok((command, guarded))
 }
 
 #[cfg(target_os = "linux")]
@@ -235,6 +279,8 @@ fn end_with_us(command: &mut Command, signal: Signal) {
     unsafe {
         command.pre_exec(move || {
             rustix::process::set_parent_process_death_signal(Some(signal))?;
+            // Any number but none switches it on.
+            rustix::process::set_child_subreaper(Some(Pid::INIT))?;
             // The proxy may have died before that took effect.
             if rustix::process::getppid() == Some(proxy) {
                 Ok(())
@@ -263,10 +309,10 @@ impl Streams {
     }
 }
 
-fn spawn(command: &mut Command) -> io::Result<(Child, Arc<Group>)> {
+fn spawn(command: &mut Command, guarded: bool) -> io::Result<(Child, Arc<Group>)> {
     let child = command.spawn()?;
     let leader = Pid::from_child(&child);
-    Ok((child, Arc::new(Group { leader, reaped: Mutex::new(false) })))
+    Ok((child, Arc::new(Group { leader, guarded, reaped: Mutex::new(false) })))
 }
 
 type Started = oneshot::Sender<io::Result<(Arc<Group>, Streams)>>;
@@ -281,7 +327,7 @@ fn keep(
     let leader = group.leader;
     // `Child` neither waits nor kills when it is dropped, so it can go where its pipes are needed.
     if started.send(Ok((Arc::clone(&group), Streams(child)))).is_err() {
-        group.signal(Signal::KILL);
+        group.end();
     }
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let status = loop {

@@ -16,7 +16,7 @@ use super::{
     backoff::{Backoff, RestartPolicy},
     call::breakage,
     config::ServerConfig,
-    connection::{Broken, Connection, Era, Service, open},
+    connection::{Broken, Connection, Era, NotOpened, Service, open},
     error::DownstreamError,
 };
 
@@ -164,7 +164,7 @@ impl Server {
                     era = if connection.info.protocol_version.has_initialize() {
                         Era::Initialize
                     } else {
-                        Era::Any
+                        Era::Discover
                     };
                     let up_since = Instant::now();
                     let end = self.watch_over(&connection, service).await;
@@ -176,7 +176,15 @@ impl Server {
                         end => end,
                     }
                 }
-                Err(reason) => {
+                Err(error) if error.answers_discover && era == Era::Any => {
+                    tracing::info!(
+                        server = self.name,
+                        "the server is of the newer era after all; starting it anew"
+                    );
+                    era = Era::Discover;
+                    continue;
+                }
+                Err(NotOpened { reason, .. }) => {
                     // The next try greets it the other way: some servers die of what they don't know.
                     era = if era == Era::Any { Era::Initialize } else { Era::Any };
                     End::Died(reason)
@@ -208,7 +216,7 @@ impl Server {
         self.phase.send_replace(Phase::Closed);
     }
 
-    async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), String> {
+    async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), NotOpened> {
         let started = Instant::now();
         let (connection, service) = open(&self.name, &self.config, era).await?;
         let left = self.config.startup_timeout.saturating_sub(started.elapsed());
@@ -217,7 +225,7 @@ impl Server {
             Err(reason) => {
                 let reason = connection.redactor.clean(&reason);
                 drop(service);
-                return Err(reason);
+                return Err(reason.into());
             }
         };
         tracing::info!(

@@ -1,23 +1,31 @@
 //! Sees every message of a connection in the order of the wire, which rmcp's handlers don't keep.
 //!
 //! Progress goes from here straight to the call that it belongs to, before the call's result can overtake it; it never
-//! goes backwards and never arrives after the result.
+//! goes backwards and never arrives after the result. So do log messages. And it knows whose calls are under way.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+#![expect(deprecated, reason = "logging is, but servers use it")]
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
+use pml_worker::Clock;
 use rmcp::{
     RoleClient,
     model::{
-        ClientNotification, GetExtensions as _, GetMeta as _, JsonRpcMessage, ProgressNotificationParam,
-        ProgressToken, RequestId, ServerNotification,
+        ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _, JsonRpcMessage,
+        LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, RequestId,
+        ServerNotification, ServerResult,
     },
-    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    service::{InboundStreamOrigin, RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
 use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+
+use super::client::Client;
 
 /// How far a call is, in the server's own measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,50 +38,126 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-/// Put into a request's extensions: where its progress goes.
+/// Put into a request's extensions: the call that it is.
 #[derive(Clone)]
-pub(super) struct ProgressSink(pub(super) mpsc::UnboundedSender<Progress>);
+pub(super) struct OpenCall {
+    pub(super) client: Option<Client>,
+    pub(super) clock: Clock,
+    /// For the log: the request that it belongs to.
+    pub(super) span: Span,
+    /// Cancelled when it was answered or given up.
+    pub(super) over: CancellationToken,
+    pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
+}
 
 /// A transport with an ear.
 pub(super) struct Tap<T> {
     pub(super) inner: T,
     pub(super) tools_changed: Arc<Notify>,
     pub(super) calls: Arc<Calls>,
+    pub(super) probe: Probe,
 }
 
-/// The calls that want their progress.
+/// Which era a server is of is asked with `server/discover`. One that is slow to start answers when the wait for that is
+/// over and it has been greeted in the older way. rmcp takes that answer for a wrong one to the greeting.
 #[derive(Default)]
-pub(super) struct Calls(Mutex<HashMap<RequestId, Listener>>);
+pub(super) struct Probe {
+    asked: Option<RequestId>,
+    given_up: bool,
+    /// It does know the newer era.
+    pub(super) answered_late: Arc<AtomicBool>,
+}
 
-struct Listener {
-    token: ProgressToken,
-    sink: ProgressSink,
+impl Probe {
+    fn sends(&mut self, request: &ClientRequest, id: &RequestId) {
+        match request {
+            ClientRequest::DiscoverRequest(_) => self.asked = Some(id.clone()),
+            ClientRequest::InitializeRequest(_) => self.given_up = self.asked.is_some(),
+            _ => {}
+        }
+    }
+
+    /// Whether this is an answer that nobody waits for any more.
+    fn is_late(&self, id: Option<&RequestId>) -> bool {
+        self.given_up && id.is_some() && id == self.asked.as_ref()
+    }
+}
+
+/// The calls under way, as they were sent.
+#[derive(Default)]
+pub(super) struct Calls(Mutex<Vec<Sent>>);
+
+struct Sent {
+    id: RequestId,
+    token: Option<ProgressToken>,
+    call: OpenCall,
     last: f64,
 }
 
+/// Why a question has no addressee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Nobody {
+    #[error("the server asked outside of a call")]
+    NoCall,
+    #[error("calls of several clients are under way at the server, and it doesn't say which one it asks")]
+    SeveralClients,
+    #[error("the call has no client to be asked")]
+    NoClient,
+}
+
 impl Calls {
-    fn open(&self, id: RequestId, token: ProgressToken, sink: ProgressSink) {
-        self.lock().insert(id, Listener { token, sink, last: f64::NEG_INFINITY });
+    fn open(&self, id: RequestId, token: Option<ProgressToken>, call: OpenCall) {
+        let mut calls = self.lock();
+        // Those that never got an answer, because they couldn't be sent.
+        calls.retain(|sent| !sent.call.over.is_cancelled());
+        calls.push(Sent { id, token, call, last: f64::NEG_INFINITY });
     }
 
     fn close(&self, id: &RequestId) {
-        self.lock().remove(id);
+        let mut calls = self.lock();
+        if let Some(at) = calls.iter().position(|sent| sent.id == *id) {
+            calls.remove(at).call.over.cancel();
+        }
+    }
+
+    /// The call during which the server says something.
+    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Result<OpenCall, Nobody> {
+        let calls = self.lock();
+        if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
+            let sent = calls.iter().find(|sent| sent.id == *id);
+            return sent.map(|sent| sent.call.clone()).ok_or(Nobody::NoCall);
+        }
+        let mut open = calls.iter().rev().map(|sent| &sent.call).filter(|call| !call.over.is_cancelled());
+        let newest = open.next().ok_or(Nobody::NoCall)?;
+        let session = |call: &OpenCall| call.client.as_ref().map(Client::session);
+        if open.all(|call| session(call) == session(newest)) {
+            Ok(newest.clone())
+        } else {
+            Err(Nobody::SeveralClients)
+        }
     }
 
     fn progress(&self, progress: ProgressNotificationParam) {
         let mut calls = self.lock();
-        let Some(call) = calls.values_mut().find(|call| call.token == progress.progress_token) else {
-            return;
-        };
-        if progress.progress > call.last {
-            call.last = progress.progress;
+        let of_token = |sent: &&mut Sent| sent.token.as_ref() == Some(&progress.progress_token);
+        let Some(sent) = calls.iter_mut().find(of_token) else { return };
+        if let Some(sink) = &sent.call.progress
+            && progress.progress > sent.last
+        {
+            sent.last = progress.progress;
             let ProgressNotificationParam { progress, total, message, .. } = progress;
             // Nobody may be listening any more.
-            let _ = call.sink.0.send(Progress { progress, total, message });
+            let _ = sink.send(Progress { progress, total, message });
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Listener>> {
+    fn log(&self, message: LoggingMessageNotificationParam) {
+        if let Ok(OpenCall { client: Some(client), .. }) = self.asking(None) {
+            client.log(message);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Sent>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,9 +171,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         match &mut message {
             JsonRpcMessage::Request(request) => {
-                let sink = request.request.extensions_mut().remove::<ProgressSink>();
-                if let (Some(sink), Some(token)) = (sink, request.request.get_meta().get_progress_token()) {
-                    self.calls.open(request.id.clone(), token, sink);
+                self.probe.sends(&request.request, &request.id);
+                if let Some(call) = request.request.extensions_mut().remove::<OpenCall>() {
+                    let token = request.request.get_meta().get_progress_token();
+                    self.calls.open(request.id.clone(), token, call);
                 }
             }
             JsonRpcMessage::Notification(notification) => {
@@ -112,6 +197,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                     ServerNotification::ProgressNotification(progress) => {
                         self.calls.progress(progress.params);
                     }
+                    ServerNotification::LoggingMessageNotification(message) => {
+                        self.calls.log(message.params);
+                    }
                     other => {
                         if matches!(other, ServerNotification::ToolListChangedNotification(_)) {
                             self.tools_changed.notify_one();
@@ -119,6 +207,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                         return Some(JsonRpcMessage::notification(other));
                     }
                 },
+                JsonRpcMessage::Response(response) if self.probe.is_late(Some(&response.id)) => {
+                    let knows = matches!(response.result, ServerResult::DiscoverResult(_));
+                    self.probe.answered_late.store(knows, Ordering::Relaxed);
+                }
+                JsonRpcMessage::Error(error) if self.probe.is_late(error.id.as_ref()) => {}
                 JsonRpcMessage::Response(response) => {
                     self.calls.close(&response.id);
                     return Some(JsonRpcMessage::Response(response));
@@ -136,5 +229,64 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
 
     fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
         self.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, atomic::Ordering};
+
+    use rmcp::{
+        RoleClient,
+        service::RxJsonRpcMessage,
+        transport::{Transport as _, async_rw::AsyncRwTransport},
+    };
+    use serde_json::{Value, json};
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::{Probe, Tap};
+
+    /// What is heard when the wait for `server/discover` is over, the server was greeted with `initialize`, and then
+    /// answers both; and whether it is known to be of the newer era.
+    async fn heard_late(to_discover: Value, to_initialize: Value) -> (RxJsonRpcMessage<RoleClient>, bool) {
+        let (ours, mut server) = tokio::io::duplex(64 * 1024);
+        let (input, output) = tokio::io::split(ours);
+        let probe = Probe::default();
+        let answered_late = Arc::clone(&probe.answered_late);
+        let inner = AsyncRwTransport::<RoleClient, _, _>::new(input, output);
+        let mut tap = Tap { inner, tools_changed: Arc::default(), calls: Arc::default(), probe };
+        let info = json!({"name": "test", "version": "1"});
+        let initialize = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+        for (id, (method, params)) in
+            [("server/discover", json!({})), ("initialize", initialize)].into_iter().enumerate()
+        {
+            let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            tap.send(serde_json::from_value(message).unwrap()).await.unwrap();
+        }
+        for (id, mut answer) in [to_discover, to_initialize].into_iter().enumerate() {
+            (answer["jsonrpc"], answer["id"]) = (json!("2.0"), json!(id));
+            server.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+        }
+        (tap.receive().await.unwrap(), answered_late.load(Ordering::Relaxed))
+    }
+
+    fn id(message: &RxJsonRpcMessage<RoleClient>) -> Value {
+        serde_json::to_value(message).unwrap()["id"].clone()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_slow_to_start_is_greeted_all_the_same() {
+        let info = json!({"name": "slow", "version": "1"});
+        let unknown = json!({"error": {"code": -32601, "message": "Method not found"}});
+        let greeting =
+            json!({"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}});
+        let (heard, is_newer) = heard_late(unknown, greeting.clone()).await;
+        assert_eq!((id(&heard), is_newer), (json!(1), false));
+        let discovered = json!({"result": {
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {},
+            "serverInfo": info, "ttlMs": 0, "cacheScope": "private",
+        }});
+        let (heard, is_newer) = heard_late(discovered, greeting).await;
+        assert_eq!((id(&heard), is_newer), (json!(1), true));
     }
 }

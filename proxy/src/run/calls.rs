@@ -8,7 +8,7 @@ use std::{
 };
 
 use pml_worker::{Call, CallError, CallHandler, CallKind, Json};
-use rmcp::model::CallToolResult;
+use rmcp::model::{CallToolResponse, CallToolResult};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     app::App,
-    downstream::{CallContext, Progress},
+    downstream::{CallContext, Client, Input, Progress},
     scope::Caller,
 };
 
@@ -28,6 +28,7 @@ use crate::{
 pub(super) struct Shared {
     pub app: Arc<App>,
     pub caller: Caller,
+    pub client: Option<Client>,
     pub plan: Box<RunPlan>,
     pub steps: Steps,
     pub cancel: CancellationToken,
@@ -105,6 +106,11 @@ impl<'s> Calls<'s> {
             cancel: shared.cancel.child_token(),
             progress: shared.steps.wanted().then_some(sender),
             timeout: Some(call.limits.wall_time),
+            around: Some(call.clock.clone()),
+            client: shared.client.clone(),
+            // Code can't be stopped here and begun again when the client has answered.
+            may_ask_back: false,
+            input: Input::default(),
             request_id: shared.caller.request_id.clone(),
         };
         let telling = tell_inside(&shared.steps, &call.target, receiver);
@@ -115,7 +121,8 @@ impl<'s> Calls<'s> {
             () = telling => unreachable!("it ends with the call"),
         };
         match answered {
-            Ok(result) => value_of(result),
+            Ok(CallToolResponse::Complete(result)) => value_of(result),
+            Ok(_) => Err(CallError::new("the server asks back, and code can't be asked")),
             Err(error) => Err(CallError {
                 message: error.to_string(),
                 data: Some(json!({"kind": error.kind()}).into()),

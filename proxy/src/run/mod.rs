@@ -14,6 +14,7 @@ use std::{
 };
 
 use pml_worker::{Limits, Run};
+use rmcp::model::CallToolResponse;
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -26,7 +27,7 @@ use uuid::Uuid;
 use crate::{
     app::App,
     database::DatabaseError,
-    downstream::{CallContext, DownstreamError},
+    downstream::{CallContext, Client, DownstreamError, Input},
     scope::Caller,
     usage::Used,
 };
@@ -46,6 +47,8 @@ const RECORDABLE: Duration = Duration::from_secs(3600);
 pub struct Job {
     pub app: Arc<App>,
     pub caller: Caller,
+    /// Whom the servers that it calls may ask.
+    pub client: Option<Client>,
     pub steps: Steps,
     pub cancel: CancellationToken,
 }
@@ -86,6 +89,7 @@ impl Job {
         let shared = Shared {
             app: self.app.clone(),
             caller: self.caller.clone(),
+            client: self.client.clone(),
             plan,
             steps: self.steps.clone(),
             cancel: self.cancel.clone(),
@@ -112,6 +116,9 @@ impl Job {
             ms = outcome.duration_ms,
             "run"
         );
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.is_of_the_sandbox()) {
+            tracing::warn!(%workflow, error = error.message, "a sandbox process was lost");
+        }
         self.record(workflow, &shared.plan, outcome).await
     }
 
@@ -159,14 +166,18 @@ impl Job {
     }
 
     /// Calls a downstream server's tool on behalf of the client, unchanged in both directions.
-    pub async fn call_tool(self, plan: ToolPlan) -> Result<rmcp::model::CallToolResult, DownstreamError> {
+    /// A question of the server is the answer for a client that can only be asked so.
+    pub async fn call_tool(self, plan: ToolPlan, input: Input) -> Result<CallToolResponse, DownstreamError> {
         let started = Instant::now();
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let context = CallContext {
             cancel: self.cancel.clone(),
             progress: self.steps.wanted().then_some(sender),
-            timeout: None,
+            client: self.client.clone(),
+            may_ask_back: true,
+            input,
             request_id: self.caller.request_id.clone(),
+            ..CallContext::default()
         };
         let ToolPlan { server, tool, args } = plan;
         let answered = {
@@ -184,7 +195,11 @@ impl Job {
             }
         };
         let error = match &answered {
-            Ok(result) if result.is_error == Some(true) => Some("the tool answered with an error".to_owned()),
+            // Not over yet: it is counted when it is.
+            Ok(CallToolResponse::InputRequired(_)) => return answered,
+            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
+                Some("the tool answered with an error".to_owned())
+            }
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };

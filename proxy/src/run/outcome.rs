@@ -133,6 +133,11 @@ impl RunOutcome {
 }
 
 impl RunError {
+    /// Not the code's doing; the message holds nothing of the code's either.
+    pub(super) fn is_of_the_sandbox(&self) -> bool {
+        matches!(self.kind, "crashed" | "protocol")
+    }
+
     pub(super) fn of(failure: &Failure) -> RunError {
         let mut error =
             RunError { kind: "error", message: failure.to_string(), line: None, node: None, tool: None };

@@ -6,7 +6,7 @@ use pml_proxy::downstream::{CallContext, DownstreamError, RestartPolicy, ServerS
 use serde_json::json;
 
 use crate::peers::{
-    call, downstreams, journal, kill, last_started, moody, npm, status, text, until, with_policy,
+    call, complete, downstreams, journal, kill, last_started, moody, npm, status, text, until, with_policy,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,7 +72,7 @@ async fn while_it_is_down_calls_fail_at_once_and_say_why_and_when() {
         ) && message.ends_with("; nothing was sent to it"),
         "{message}"
     );
-    assert_eq!(servers.list("moody").await.unwrap().len(), 10, "its last known tools stay");
+    assert_eq!(servers.list("moody").await.unwrap().len(), 11, "its last known tools stay");
     assert!(!journal(&path).contains(&"once".to_owned()));
     servers.close().await;
 }
@@ -125,7 +125,7 @@ async fn an_eager_server_is_started_by_itself() {
     entry["eager"] = json!(true);
     let servers = downstreams(json!({"moody": entry}));
     until("it is up", async || (status(&servers, "moody").state == ServerState::Up).then_some(())).await;
-    assert_eq!(servers.known_tools("moody").unwrap().len(), 10);
+    assert_eq!(servers.known_tools("moody").unwrap().len(), 11);
     servers.close().await;
 }
 
@@ -148,6 +148,6 @@ async fn a_flood_on_stderr_blocks_nothing() {
     let context = CallContext { request_id: "flood".to_owned(), ..CallContext::default() };
     let args = crate::peers::object(json!({"lines": 50_000}));
     let answer = servers.call("moody", "complain", args, context).await.unwrap();
-    assert_eq!(text(&answer), "complained");
+    assert_eq!(text(&complete(answer)), "complained");
     servers.close().await;
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::peers::{call, downstreams, journal, moody, npm, object, text, until};
+use crate::peers::{call, complete, downstreams, journal, moody, npm, object, text, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_arrives_in_order_and_all_of_it() {
@@ -16,7 +16,7 @@ async fn progress_arrives_in_order_and_all_of_it() {
     let (progress, mut received) = mpsc::unbounded_channel();
     let context = CallContext { progress: Some(progress), ..CallContext::default() };
     let answer = servers.call("moody", "burst", object(json!({"steps": 500})), context).await.unwrap();
-    assert_eq!(text(&answer), "done");
+    assert_eq!(text(&complete(answer)), "done");
     let mut steps = Vec::new();
     while let Some(Progress { progress, total, .. }) = received.recv().await {
         assert_eq!(total, Some(500.0));
@@ -123,13 +123,13 @@ async fn a_changed_list_is_read_anew_with_all_its_pages() {
     let servers = downstreams(json!({"moody": moody(&folder.path().join("journal"))}));
     let mut changes = servers.changes();
     let before = servers.list("moody").await.unwrap();
-    assert_eq!(before.len(), 10, "four pages");
+    assert_eq!(before.len(), 11, "four pages");
     assert_eq!(changes.recv().await.unwrap(), "moody", "a start counts as a change");
     let names: Vec<_> = (0..20).map(|number| format!("new_{number}")).collect();
     call(&servers, "moody", "add_tools", json!({"names": names})).await.unwrap();
     assert_eq!(changes.recv().await.unwrap(), "moody");
     let after = servers.list("moody").await.unwrap();
-    assert_eq!(after.len(), 30);
+    assert_eq!(after.len(), 31);
     servers.close().await;
 }
 
@@ -204,9 +204,8 @@ async fn a_server_that_asks_us_gets_an_answer() {
     let answers = call(&servers, "moody", "ask", requests).await.unwrap();
     let answers: serde_json::Value = serde_json::from_str(&text(&answers)).unwrap();
     let method_not_found = json!({"code": -32601});
-    assert_eq!(
-        answers,
-        json!([{"roots": []}, {"action": "decline"}, method_not_found, {}, method_not_found])
-    );
+    let why = json!({"declinedBecause": "the call has no client to be asked"});
+    let declined = json!({"action": "decline", "_meta": {"pml": why}});
+    assert_eq!(answers, json!([{"roots": []}, declined, method_not_found, {}, method_not_found]));
     servers.close().await;
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pml_proxy::downstream::{CallContext, Downstreams, RestartPolicy, ServerStatus, parse_servers};
-use rmcp::model::{CallToolResult, JsonObject};
+use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use serde_json::{Value, json};
 
 /// Longer than anything takes on a busy machine; only a failing test waits this long.
@@ -79,7 +79,16 @@ pub(crate) async fn call(
     tool: &str,
     args: Value,
 ) -> Result<CallToolResult, pml_proxy::downstream::DownstreamError> {
-    downstreams.call(server, tool, object(args), CallContext::default()).await
+    let answer = downstreams.call(server, tool, object(args), CallContext::default()).await;
+    answer.map(complete)
+}
+
+/// An answer that isn't a question.
+pub(crate) fn complete(answer: CallToolResponse) -> CallToolResult {
+    match answer {
+        CallToolResponse::Complete(result) => result,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The text of an answer.

@@ -23,6 +23,10 @@ class Peer:
         ):
             self.changed.set()
 
+    async def answer(self, context, params):
+        """What the person says to every question."""
+        return types.ElicitResult(action="accept", content={"name": "peer"})
+
     def protocol(self):
         return self.version
 
@@ -67,7 +71,7 @@ async def main():
         else:
             parameters = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
             read, write = await stack.enter_async_context(stdio_client(parameters))
-        peer.session = await stack.enter_async_context(ClientSession(read, write, message_handler=peer.heard))
+        peer.session = await stack.enter_async_context(ClientSession(read, write, message_handler=peer.heard, elicitation_callback=peer.answer))
         peer.version = (await peer.session.initialize()).protocolVersion
         await run(peer)
 

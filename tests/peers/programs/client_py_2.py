@@ -23,6 +23,10 @@ class Peer:
         async for _ in subscription:
             self.changed.set()
 
+    async def answer(self, context, params):
+        """What the person says to every question."""
+        return types.ElicitResult(action="accept", content={"name": "peer"})
+
     def protocol(self):
         return self.client.protocol_version
 
@@ -58,7 +62,7 @@ async def main():
     peer = Peer()
     server = url or StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
     async with AsyncExitStack() as stack:
-        client = Client(server, mode=era, message_handler=peer.heard)
+        client = Client(server, mode=era, message_handler=peer.heard, elicitation_callback=peer.answer)
         peer.client = await stack.enter_async_context(client)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         if era != "legacy":

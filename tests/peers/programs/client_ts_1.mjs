@@ -2,14 +2,15 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { journalSays, run, target } from "./scenario.mjs";
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { answer, journalSays, run, target } from "./scenario.mjs";
 
 const { url, command } = target();
 const transport = url
   ? new StreamableHTTPClientTransport(url)
   : new StdioClientTransport({ command: command[0], args: command.slice(1), env: process.env });
-const client = new Client({ name: "peer-ts-1", version: "1.0.0" });
+const client = new Client({ name: "peer-ts-1", version: "1.0.0" }, { capabilities: { elicitation: {} } });
+client.setRequestHandler(ElicitRequestSchema, () => answer);
 await client.connect(transport);
 await run({
   protocol: () => transport.protocolVersion ?? transport._protocolVersion ?? "2025-11-25",

@@ -1,7 +1,7 @@
 // The TypeScript SDK 2.x as a client, in the era that the second argument names: "legacy" or "auto".
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { journalSays, run, target } from "./scenario.mjs";
+import { answer, journalSays, run, target } from "./scenario.mjs";
 
 const { url, command, era } = target();
 const transport = url
@@ -11,10 +11,12 @@ let changed;
 const client = new Client(
   { name: "peer-ts-2", version: "1.0.0" },
   {
+    capabilities: { elicitation: { form: {} } },
     versionNegotiation: { mode: era },
     listChanged: { tools: { onChanged: (error) => changed?.(!error) } },
   },
 );
+client.setRequestHandler("elicitation/create", () => answer);
 await client.connect(transport);
 await run({
   protocol: () => client.getNegotiatedProtocolVersion(),

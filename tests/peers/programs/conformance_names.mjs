@@ -1,18 +1,19 @@
 // Stands between the conformance suite and the proxy and does one thing: the suite's names of tools are the ones of the
-// server behind the proxy, which the proxy lists as mcp__conformance__<name>. Prints its own port.
+// servers behind the proxy, which the proxy lists as mcp__<server>__<name>. Prints its own port.
 import http from "node:http";
 
 const proxy = new URL(process.argv[2]);
-const prefix = "mcp__conformance__";
+const prefix = (name) => (/^test_(input_required|missing)/.test(name) ? "mcp__n__" : "mcp__c__");
 const names = /"name":"((?:test_|json_schema_2020)\w*)"/g;
 
 const server = http.createServer((request, response) => {
   const parts = [];
   request.on("data", (part) => parts.push(part));
   request.on("end", () => {
-    const body = Buffer.concat(parts).toString().replace(names, `"name":"${prefix}$1"`);
+    const body = Buffer.concat(parts).toString().replace(names, (_, name) => `"name":"${prefix(name)}${name}"`);
     const headers = { ...request.headers };
-    if (headers["mcp-name"]?.startsWith("test_")) headers["mcp-name"] = prefix + headers["mcp-name"];
+    const name = headers["mcp-name"];
+    if (name?.startsWith("test_")) headers["mcp-name"] = prefix(name) + name;
     // The address as the suite wrote it, but for our port, so that checks of Host and Origin are the proxy's.
     for (const header of ["host", "origin"]) {
       headers[header] = headers[header]?.replace(`:${server.address().port}`, `:${proxy.port}`);
@@ -27,7 +28,7 @@ const server = http.createServer((request, response) => {
         delete answer.headers["content-length"];
         response.writeHead(answer.statusCode, answer.headers);
         response.flushHeaders();
-        answer.on("data", (part) => response.write(part.toString().replaceAll(prefix, "")));
+        answer.on("data", (part) => response.write(part.toString().replaceAll(/mcp__(c|n)__/g, "")));
         answer.on("end", () => response.end());
         answer.on("error", () => response.destroy());
       },

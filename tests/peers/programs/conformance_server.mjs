@@ -11,6 +11,15 @@ const image = { type: "image", data: pixel, mimeType: "image/png" };
 const resource = (uri, mimeType, words) => ({ type: "resource", resource: { uri, mimeType, text: words } });
 const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
 
+const anything = z.object({}).passthrough();
+const choices = ["option1", "option2", "option3"];
+const titled = choices.map((choice, at) => ({ const: choice, title: `Option ${at + 1}` }));
+const elicit = async ({ sendRequest }, message, properties, required) => {
+  const params = { message: message ?? "", requestedSchema: { type: "object", properties, required } };
+  const { action, content } = await sendRequest({ method: "elicitation/create", params }, anything);
+  return { content: [text(`User response: action=${action}, content=${JSON.stringify(content ?? {})}`)] };
+};
+
 const empty = { type: "object", properties: {} };
 const person = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
@@ -62,15 +71,41 @@ const tools = {
   },
   json_schema_2020_12_tool: () => ({ content: [text("fine")] }),
   async test_logging_tool(_, { sendNotification }) {
-    const params = { level: "info", data: "for nobody: no client asked for logs" };
+    const params = { level: "info", data: "only for clients that ask for logs" };
     await sendNotification({ method: "notifications/message", params });
     return { content: [text("logged")] };
   },
-  // Whoever calls the proxy must not be asked what only the proxy was asked.
-  async test_streaming_elicitation(_, { sendRequest }) {
-    const params = { message: "Who are you?", requestedSchema: { type: "object", properties: {} } };
-    const { action } = await sendRequest({ method: "elicitation/create", params }, z.object({ action: z.string() }));
-    return { content: [text(action)] };
+  async test_tool_with_logging(_, { sendNotification }) {
+    for (const data of ["Tool execution started", "Tool processing data", "Tool execution completed"]) {
+      await sendNotification({ method: "notifications/message", params: { level: "info", data } });
+      await pause();
+    }
+    return { content: [text("logged")] };
+  },
+  // A client of the newer era can't be asked by a request.
+  test_streaming_elicitation: (_, extra) => elicit(extra, "Who are you?", {}),
+  test_elicitation: ({ message }, extra) =>
+    elicit(extra, message, { username: { type: "string" }, email: { type: "string" } }, ["username", "email"]),
+  test_elicitation_sep1034_defaults: (_, extra) =>
+    elicit(extra, "Please review and update the form fields with defaults", {
+      name: { type: "string", default: "John Doe" },
+      age: { type: "integer", default: 30 },
+      score: { type: "number", default: 95.5 },
+      status: { type: "string", enum: ["active", "inactive", "pending"], default: "active" },
+      verified: { type: "boolean", default: true },
+    }),
+  test_elicitation_sep1330_enums: (_, extra) =>
+    elicit(extra, "Please choose", {
+      untitledSingle: { type: "string", enum: choices },
+      titledSingle: { type: "string", oneOf: titled },
+      legacyEnum: { type: "string", enum: choices, enumNames: titled.map(({ title }) => title) },
+      untitledMulti: { type: "array", items: { type: "string", enum: choices } },
+      titledMulti: { type: "array", items: { anyOf: titled } },
+    }),
+  async test_sampling({ prompt }, { sendRequest }) {
+    const params = { messages: [{ role: "user", content: text(prompt ?? "") }], maxTokens: 100 };
+    const { content } = await sendRequest({ method: "sampling/createMessage", params }, anything);
+    return { content: [text(`LLM response: ${content.text}`)] };
   },
   async test_trigger_tool_change() {
     changes++;

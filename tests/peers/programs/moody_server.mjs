@@ -29,14 +29,14 @@ if (process.env.MOODY_START === "old") {
 if (process.env.MOODY_STUBBORN === "yes") setInterval(() => {}, 1000);
 
 const object = { type: "object" };
-const tools = ["add_tools", "ask", "burst", "cancellable", "die", "complain", "environment", "late", "once", "raw"].map((name) => ({
+const tools = ["add_tools", "ask", "burst", "cancellable", "die", "complain", "environment", "late", "log", "once", "raw"].map((name) => ({
   name,
   description: "For tests",
   inputSchema: object,
 }));
 const server = new Server(
   { name: "moody", version: "1.0.0" },
-  { capabilities: { tools: { listChanged: true } } },
+  { capabilities: { logging: {}, tools: { listChanged: true } } },
 );
 const pageSize = 3;
 server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
@@ -96,6 +96,10 @@ const answers = {
       await sendNotification({ method: "notifications/progress", params });
     }
     return say("at last");
+  },
+  async log({ level, data }, { sendNotification }) {
+    await sendNotification({ method: "notifications/message", params: { level, data } });
+    return say("logged");
   },
   once() {
     note("once");

@@ -10,7 +10,7 @@ export async function run(client) {
   const changed = client.nextChange();
   const code = "return { doubled: args.n * 2 };";
   seen.executed = await client.callTool("pml_execute", { code, name: "peer:double", args: { n: 21 } });
-  seen.changed = await within(15_000, changed);
+  seen.changed = await within(60_000, changed);
   seen.toolsAfter = await names();
   seen.called = await client.callTool("mcp__peer__double", { n: 4 });
   seen.byName = await client.callTool("pml_execute", { capability: "peer:double", args: { n: 5 } });
@@ -22,16 +22,21 @@ export async function run(client) {
   const onprogress = ({ progress }) => seen.progress.push(progress);
   seen.long = await client.callTool(long, { duration: 1, steps: 4 }, { onprogress });
 
+  seen.asked = await client.callTool("mcp__asking__greet", { greeting: "Hello" });
+
   const abort = new AbortController();
   const cancelled = refusal(client.callTool("mcp__moody__cancellable", {}, { signal: abort.signal }));
   await Promise.race([client.waiting(), cancelled]);
   abort.abort("changed my mind");
-  seen.cancelled = await within(15_000, cancelled.then((answer) => answer.content === undefined));
+  seen.cancelled = await within(60_000, cancelled.then((answer) => answer.content === undefined));
   // Before the client goes away, which would end the call too.
-  seen.serverKnows = await within(15_000, client.cancelArrived());
+  seen.serverKnows = await within(60_000, client.cancelArrived());
   await client.close();
   console.log(JSON.stringify(seen));
 }
+
+// What the person says to every question.
+export const answer = { action: "accept", content: { name: "peer" } };
 
 // The downstream server notes when the call has reached it.
 export async function journalSays(line) {

@@ -33,7 +33,7 @@ async def run(client):
     changed = client.next_change()
     code = "return { doubled: args.n * 2 };"
     seen["executed"] = await client.call_tool("pml_execute", {"code": code, "name": "peer:double", "args": {"n": 21}})
-    with anyio.move_on_after(15):
+    with anyio.move_on_after(60):
         await changed.wait()
     seen["changed"] = changed.is_set()
     seen["toolsAfter"] = await names()
@@ -49,10 +49,11 @@ async def run(client):
 
     long = "mcp__everything__trigger-long-running-operation"
     seen["long"] = await client.call_tool(long, {"duration": 1, "steps": 4}, on_progress)
-    with anyio.move_on_after(15):
+    seen["asked"] = await client.call_tool("mcp__asking__greet", {"greeting": "Hello"})
+    with anyio.move_on_after(60):
         seen["cancelled"] = await client.call_and_cancel("mcp__moody__cancellable", lambda: journal_says("waiting"))
     # Before the client goes away, which would end the call too.
-    with anyio.move_on_after(15):
+    with anyio.move_on_after(60):
         await journal_says("cancelled")
         seen["serverKnows"] = True
     print(json.dumps(seen))

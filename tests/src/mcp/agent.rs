@@ -1,5 +1,7 @@
 //! An MCP client of either era, used from tests that aren't asynchronous.
 
+#![expect(deprecated, reason = "sampling, roots and logging are, but servers use them")]
+
 use std::{
     collections::HashMap,
     sync::{
@@ -9,12 +11,15 @@ use std::{
 };
 
 use rmcp::{
-    ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError,
+    ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient, ServiceError,
     model::{
-        CallToolRequest, CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest,
-        ProgressNotificationParam, ProtocolVersion, ServerResult, SubscriptionFilter, Tool,
+        CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+        ClientConfig, ClientRequest, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+        ElicitResult, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+        ProgressNotificationParam, ProtocolVersion, Root, SamplingMessage, ServerResult,
+        SetLevelRequestParams, SubscriptionFilter, Tool,
     },
-    service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService},
+    service::{NotificationContext, PeerRequestOptions, RequestContext, RequestHandle, RunningService},
     transport::{
         IntoTransport, StreamableHttpClientTransport,
         streamable_http_client::StreamableHttpClientTransportConfig,
@@ -22,7 +27,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use super::{eventually, runtime};
+use super::{Person, eventually, runtime};
 
 /// The two kinds of protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +56,51 @@ impl Era {
 struct Ears {
     list_changes: Arc<AtomicUsize>,
     progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
+    logs: Arc<Mutex<Vec<Value>>>,
+    person: Option<Person>,
 }
 
 impl ClientHandler for Ears {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::default()
+        let mut info = ClientConfig::default();
+        if self.person.is_some() {
+            info.capabilities =
+                ClientCapabilities::builder().enable_elicitation().enable_sampling().enable_roots().build();
+        }
+        info
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let person = self.person.as_ref().expect("only a client with somebody is asked");
+        person.elicited(&params, &context.ct).await
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let person = self.person.as_ref().expect("only a client with somebody is asked");
+        person.hears(&format!("{} tokens", params.max_tokens), &context.ct).await;
+        let message = SamplingMessage::assistant_text(format!("says {}", person.name()));
+        Ok(CreateMessageResult::new(message, "a-model".to_owned()))
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        let person = self.person.as_ref().expect("only a client with somebody is asked");
+        Ok(ListRootsResult::new(vec![Root::new(format!("file:///home/{}", person.name()))]))
+    }
+
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.logs.lock().expect("no panic while locked").push(params.data);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -87,14 +132,24 @@ impl Agent {
         Agent::try_connect(url, era, Some(token)).expect("a connection")
     }
 
+    /// With somebody behind it whom servers may ask.
+    pub fn of_person(url: &str, era: Era, token: Option<&str>, person: &Person) -> Agent {
+        let ears = Ears { person: Some(person.clone()), ..Ears::default() };
+        Agent::http(url, era, token, ears).expect("a connection")
+    }
+
     pub fn try_connect(url: &str, era: Era, token: Option<&str>) -> Result<Agent, String> {
+        Agent::http(url, era, token, Ears::default())
+    }
+
+    fn http(url: &str, era: Era, token: Option<&str>, ears: Ears) -> Result<Agent, String> {
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.to_owned());
         config.auth_header = token.map(str::to_owned);
         config.custom_headers = HashMap::new();
         config.reinit_on_expired_session = false;
         // The transport is a task from the beginning.
         let _inside = runtime().enter();
-        Agent::over(StreamableHttpClientTransport::from_config(config), era)
+        Agent::with_ears(StreamableHttpClientTransport::from_config(config), era, ears)
     }
 
     /// Over any transport.
@@ -103,7 +158,14 @@ impl Agent {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let ears = Ears::default();
+        Agent::with_ears(transport, era, Ears::default())
+    }
+
+    fn with_ears<T, E, A>(transport: T, era: Era, ears: Ears) -> Result<Agent, String>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
         let heard = ears.clone();
         runtime().block_on(async move {
             let service = ears.clone().serve_with_lifecycle(transport, era.lifecycle()).await;
@@ -141,6 +203,34 @@ impl Agent {
                 _ => Err(ServiceError::UnexpectedResponse),
             }
         })
+    }
+
+    /// A call whose questions are answered, in whichever way they come.
+    pub fn converse(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = arguments.as_object().cloned();
+        runtime().block_on(self.service.call_tool(params))
+    }
+
+    /// One step of such a call, with what the last one left.
+    pub fn converse_once(
+        &self,
+        tool: &str,
+        arguments: Value,
+        answers: Option<Value>,
+        state: Option<&str>,
+    ) -> Result<Value, ServiceError> {
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = arguments.as_object().cloned();
+        params.input_responses = answers.map(|answers| serde_json::from_value(answers).expect("an object"));
+        params.request_state = state.map(str::to_owned);
+        let answer = runtime().block_on(self.service.call_tool_once(params))?;
+        Ok(match answer {
+            CallToolResponse::Complete(result) => serde_json::to_value(result),
+            CallToolResponse::InputRequired(asked) => serde_json::to_value(asked),
+            other => panic!("{other:?}"),
+        }
+        .expect("JSON"))
     }
 
     /// Sends a call and comes back before its answer does.
@@ -185,6 +275,17 @@ impl Agent {
 
     pub fn progress(&self) -> Vec<ProgressNotificationParam> {
         self.ears.progress.lock().expect("no panic while locked").clone()
+    }
+
+    /// What servers logged for this client.
+    pub fn logs(&self) -> Vec<Value> {
+        self.ears.logs.lock().expect("no panic while locked").clone()
+    }
+
+    pub fn set_log_level(&self, level: LoggingLevel) {
+        runtime()
+            .block_on(self.service.set_level(SetLevelRequestParams::new(level)))
+            .expect("the level can be set");
     }
 
     pub fn close(self) {

@@ -1,9 +1,11 @@
 //! A running proxy, and agents that speak to it.
 
 mod agent;
+mod person;
 mod proxy;
 
 pub use agent::{Agent, Era, text};
+pub use person::Person;
 pub use proxy::{Proxy, ProxySetup, new_token, pml, signal};
 
 use std::{

@@ -213,9 +213,8 @@ impl<'a, 'js> Conversation<'a, 'js> {
                            Settle every promise you make";
             return Err(thrown::from_message("Error", message, self.state.last_node()).into());
         }
-        let deadline = self.state.deadline();
-        let until = timer.map_or(deadline, |timer| timer.min(deadline));
-        let Some(frame) = connection.receive(Some(until))? else {
+        let until = timer.into_iter().chain(self.state.deadline()).min();
+        let Some(frame) = connection.receive(until)? else {
             self.state.interrupt();
             return Ok(());
         };
@@ -223,6 +222,14 @@ impl<'a, 'js> Conversation<'a, 'js> {
             Ok(ToWorker::Answer { id, answer }) => {
                 self.state.answered();
                 self.settle(id, answer).map_err(|error| self.failed(error))
+            }
+            Ok(ToWorker::Pause) => {
+                self.state.pause();
+                Ok(())
+            }
+            Ok(ToWorker::Resume { left }) => {
+                self.state.resume(left);
+                Ok(())
             }
             // A parent that says anything else is not ours.
             Ok(ToWorker::Run { .. }) | Err(_) => Err(End::ParentGone),

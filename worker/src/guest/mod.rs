@@ -58,7 +58,7 @@ fn serve_one(engine: Engine, connection: &mut Connection) -> Result<u64, ParentG
                 return engine.run(code, args, limits, connection);
             }
             // To a call that the last run didn't wait for.
-            Ok(ToWorker::Answer { .. }) => {}
+            Ok(ToWorker::Answer { .. } | ToWorker::Pause | ToWorker::Resume { .. }) => {}
             Err(_) => return Err(ParentGone),
         }
     }

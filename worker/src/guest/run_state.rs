@@ -12,7 +12,10 @@ use pml_worker::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::connection::{ParentGone, send};
+use super::{
+    connection::{ParentGone, send},
+    watchdog::Watchdog,
+};
 
 /// How many bytes may wait to be sent while the code computes.
 const SEND_AT: usize = 64 * 1024;
@@ -23,7 +26,7 @@ const UNHANDLED_TOLD: usize = 10;
 /// Shared by the engine's callbacks; everything is a cell because they all hold it.
 pub(crate) struct RunState {
     pub(crate) limits: RefCell<Limits>,
-    started: Cell<Instant>,
+    deadline: Cell<Option<Instant>>,
     cpu_at_start: Cell<Duration>,
     stop: Cell<Option<LimitKind>>,
     outgoing: RefCell<Vec<u8>>,
@@ -59,7 +62,7 @@ impl RunState {
     pub(crate) fn new() -> RunState {
         RunState {
             limits: RefCell::default(),
-            started: Cell::new(Instant::now()),
+            deadline: Cell::default(),
             cpu_at_start: Cell::default(),
             stop: Cell::default(),
             outgoing: RefCell::default(),
@@ -77,7 +80,7 @@ impl RunState {
     }
 
     pub(crate) fn start(&self, limits: Limits) {
-        self.started.set(Instant::now());
+        self.deadline.set(Some(Instant::now() + limits.wall_time));
         self.cpu_at_start.set(cpu_time());
         *self.limits.borrow_mut() = limits;
     }
@@ -86,8 +89,19 @@ impl RunState {
         cpu_time().saturating_sub(self.cpu_at_start.get())
     }
 
-    pub(crate) fn deadline(&self) -> Instant {
-        self.started.get() + self.limits.borrow().wall_time
+    /// When its time is over; `None` while that stands still.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline.get()
+    }
+
+    pub(crate) fn pause(&self) {
+        self.deadline.set(None);
+        Watchdog::pause();
+    }
+
+    pub(crate) fn resume(&self, left: Duration) {
+        self.deadline.set(Some(Instant::now() + left));
+        Watchdog::resume(left);
     }
 
     // --- stopping ----------------------------------------------------------------------------------------------------
@@ -105,7 +119,7 @@ impl RunState {
     /// Called by the engine every few thousand steps; true means that it must give up.
     pub(crate) fn interrupt(&self) -> bool {
         if self.stop.get().is_none() {
-            if Instant::now() >= self.deadline() {
+            if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
                 self.stop(LimitKind::WallTime);
             } else if self.cpu_used() >= self.limits.borrow().cpu_time {
                 self.stop(LimitKind::CpuTime);

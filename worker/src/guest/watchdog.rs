@@ -16,6 +16,15 @@ impl Watchdog {
         set(libc::ITIMER_REAL, limits.wall_time + WALL_GRACE);
         Watchdog
     }
+
+    /// The wall time stands still; the computing time never does.
+    pub(crate) fn pause() {
+        set(libc::ITIMER_REAL, Duration::ZERO);
+    }
+
+    pub(crate) fn resume(left: Duration) {
+        set(libc::ITIMER_REAL, left + WALL_GRACE);
+    }
 }
 
 impl Drop for Watchdog {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, thread};
 
-use crate::{Json, Limits};
+use crate::{Clock, Json, Limits};
 
 /// A part of the confinement that a kernel may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub struct Run {
     pub limits: Limits,
     /// 0, or one more than that of the run which it serves; see [`crate::Call::nested_run`].
     pub depth: u32,
+    /// The clock of the run which it serves.
+    pub(crate) around: Option<Clock>,
 }
 
 impl Run {
@@ -88,6 +90,7 @@ impl Run {
             args: Json::from(serde_json::json!({})),
             limits: Limits::default(),
             depth: 0,
+            around: None,
         }
     }
 

@@ -18,8 +18,8 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use super::{Run, process::Process};
 use crate::{
-    Answer, Call, CallError, CallHandler, CallRecord, Failure, Json, LimitKind, LogEntry, Outcome, Trace,
-    TraceEvent, Usage,
+    Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, Outcome,
+    Trace, TraceEvent, Usage,
     protocol::{
         AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, ToWorker, WorkerFailure,
         append_frame, parse_frame,
@@ -82,6 +82,8 @@ enum Ended {
 struct Record<'r> {
     run: &'r Run,
     started: Instant,
+    /// With the patience in it.
+    clock: Clock,
     trace: Trace,
     /// Where in the trace the call with this id is, for those that wait for their answer.
     open_calls: HashMap<u32, usize>,
@@ -94,6 +96,7 @@ impl<'r> Record<'r> {
         Record {
             run,
             started: Instant::now(),
+            clock: clock_of(run),
             trace: Trace::default(),
             open_calls: HashMap::new(),
             logs: Vec::new(),
@@ -122,9 +125,21 @@ impl<'r> Record<'r> {
             .new_codec();
         let mut frames = FramedRead::new(reader, codec);
         let mut answers = FuturesUnordered::new();
-        let deadline = time::sleep(if process.ready { limits.wall_time + PATIENCE } else { CLEARING });
-        tokio::pin!(deadline);
+        let clearing = time::sleep(CLEARING);
+        tokio::pin!(clearing);
+        let clock = self.clock.clone();
+        let late = clock.ran_out();
+        tokio::pin!(late);
+        let mut paused = false;
         loop {
+            let clock_changed = clock.changed();
+            if clock.is_paused() != paused {
+                paused = !paused;
+                let told = if paused { ToWorker::Pause } else { ToWorker::Resume { left: self.left() } };
+                if let Err(what) = post(&mut outbox, &told) {
+                    return Ended::Killed(Failure::Protocol { what });
+                }
+            }
             tokio::select! {
                 biased;
                 frame = frames.next() => match frame {
@@ -134,7 +149,7 @@ impl<'r> Record<'r> {
                         }
                         process.ready = true;
                         self.started = Instant::now();
-                        deadline.as_mut().reset(time::Instant::now() + limits.wall_time + PATIENCE);
+                        clock.restart(limits.wall_time + PATIENCE);
                     }
                     Some(Ok(frame)) => match self.message(&frame) {
                         Ok(Heard::Noted) => {}
@@ -177,12 +192,16 @@ impl<'r> Record<'r> {
                         return if process.ready { Ended::Gone } else { Ended::NeverBegan };
                     }
                 }
-                () = &mut deadline => {
-                    let late = || Ended::Killed(self.limit(LimitKind::WallTime));
-                    return if process.ready { late() } else { Ended::NeverBegan };
-                }
+                () = &mut late, if process.ready => return Ended::Killed(self.limit(LimitKind::WallTime)),
+                () = &mut clearing, if !process.ready => return Ended::NeverBegan,
+                () = clock_changed => {}
             }
         }
+    }
+
+    /// The run's own time.
+    fn left(&self) -> Duration {
+        self.clock.left().saturating_sub(PATIENCE)
     }
 
     fn message(&mut self, frame: &[u8]) -> Result<Heard, Failure> {
@@ -213,7 +232,7 @@ impl<'r> Record<'r> {
                     answer: Answer::Unfinished,
                 }));
                 let mut limits = self.run.limits.clone();
-                limits.wall_time = limits.wall_time.saturating_sub(self.started.elapsed());
+                limits.wall_time = self.left();
                 Ok(Heard::Call(
                     id,
                     Call {
@@ -224,6 +243,7 @@ impl<'r> Record<'r> {
                         tenant: self.run.tenant.clone(),
                         depth: self.run.depth,
                         limits,
+                        clock: self.clock.clone(),
                     },
                 ))
             }
@@ -350,6 +370,11 @@ impl<'r> Record<'r> {
         }
         Outcome { result, trace: self.trace, logs: self.logs, usage: self.usage }
     }
+}
+
+fn clock_of(run: &Run) -> Clock {
+    let limit = run.limits.wall_time + PATIENCE;
+    run.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit))
 }
 
 fn is_ready(frame: &[u8]) -> bool {

@@ -1,0 +1,183 @@
+//! The client for whom a call is made. What the server asks or logs during the call is for it, and for nobody else.
+
+#![expect(deprecated, reason = "sampling, roots and logging are, but servers use them")]
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rmcp::{
+    Peer, RoleServer, ServiceError,
+    model::{
+        ClientCapabilities, ClientResult, ErrorData, GetExtensions as _, LoggingLevel,
+        LoggingMessageNotificationParam, ProtocolVersion, RequestId, RequestMetaObject,
+    },
+    service::{OriginatingRequestId, PeerRequestOptions, RequestContext},
+};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+
+use super::{question::Question, waiting::Waiting};
+
+/// How long a person may think.
+const LONGEST_THOUGHT: Duration = Duration::from_secs(600);
+/// What a session gets that never said what it wants.
+const USUAL_LEVEL: LoggingLevel = LoggingLevel::Info;
+/// A client that doesn't read must not hold up its own answer.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// A client during one of its requests. Cheap to clone.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    /// Requests with the same number are one client's.
+    session: u64,
+    peer: Peer<RoleServer>,
+    request: RequestId,
+    era: ClientEra,
+    capabilities: ClientCapabilities,
+    log_level: Option<LoggingLevel>,
+    logs: Mutex<Option<Logs>>,
+}
+
+/// How it can be asked something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientEra {
+    /// Before 2026-07-28: by a request on its session.
+    Asked,
+    /// Since then: in the answer to its own request, which it then makes again.
+    AsksAgain,
+}
+
+/// Messages on their way, in order.
+struct Logs {
+    sender: mpsc::UnboundedSender<LoggingMessageNotificationParam>,
+    sending: JoinHandle<()>,
+}
+
+impl Client {
+    /// Whoever made this request. `level` is what it wants logged, if its session has said so.
+    pub fn of(session: u64, request: &RequestContext<RoleServer>, level: Option<LoggingLevel>) -> Client {
+        let stateless =
+            request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let (era, log_level) = if stateless {
+            (ClientEra::AsksAgain, request.meta.log_level())
+        } else {
+            (ClientEra::Asked, level)
+        };
+        Client(Arc::new(Inner {
+            session,
+            peer: request.peer.clone(),
+            request: request.id.clone(),
+            era,
+            capabilities: request.client_capabilities().unwrap_or_default(),
+            log_level,
+            logs: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn session(&self) -> u64 {
+        self.0.session
+    }
+
+    pub(super) fn era(&self) -> ClientEra {
+        self.0.era
+    }
+
+    /// What it offers to servers: only what can be asked through us.
+    pub(super) fn capabilities(&self) -> ClientCapabilities {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation.clone_from(&self.0.capabilities.elicitation);
+        capabilities.sampling.clone_from(&self.0.capabilities.sampling);
+        capabilities.roots.clone_from(&self.0.capabilities.roots);
+        capabilities
+    }
+
+    /// What it said it wants logged.
+    pub(super) fn log_level(&self) -> Option<LoggingLevel> {
+        self.0.log_level
+    }
+
+    fn wants(&self, message: LoggingLevel) -> bool {
+        let level = match (self.0.log_level, self.0.era) {
+            (Some(level), _) => level,
+            (None, ClientEra::Asked) => USUAL_LEVEL,
+            // A request that names no level must not be told anything.
+            (None, ClientEra::AsksAgain) => return false,
+        };
+        message as u8 >= level as u8
+    }
+
+    /// Asks it, and waits for whoever has to think. Dropping the future takes the question back.
+    pub(super) async fn ask(
+        &self,
+        mut question: Question,
+        meta: RequestMetaObject,
+    ) -> Result<ClientResult, ErrorData> {
+        if self.0.era == ClientEra::AsksAgain {
+            let why =
+                "the client's protocol has no requests of servers, and this server can't ask in its answer";
+            return question.refused(why);
+        }
+        if !question.fits(&self.0.capabilities) {
+            return question.refused("the client doesn't offer it");
+        }
+        // Over HTTP it goes where the client waits for the answer to its own request.
+        question.request.extensions_mut().insert(OriginatingRequestId(self.0.request.clone()));
+        let (peer, request) = (self.0.peer.clone(), question.request.clone());
+        // In a task of its own, because rmcp takes the request that this one handles, the server's, for the origin.
+        let sent = tokio::spawn(async move {
+            let options = PeerRequestOptions::no_options().with_meta(meta);
+            peer.send_cancellable_request(request, options).await.map(Waiting::new)
+        });
+        let mut waiting = match sent.await {
+            Ok(Ok(waiting)) => waiting,
+            Ok(Err(_)) | Err(_) => return question.refused("the client is gone"),
+        };
+        match timeout(LONGEST_THOUGHT, waiting.answer()).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(ServiceError::McpError(error))) => Err(error),
+            Ok(Err(_)) => question.refused("the client is gone"),
+            Err(_) => {
+                waiting.cancel("nobody answered");
+                question.refused("nobody answered in time")
+            }
+        }
+    }
+
+    /// Passes a message of the server on, if the client wants it.
+    pub(super) fn log(&self, message: LoggingMessageNotificationParam) {
+        if !self.wants(message.level) {
+            return;
+        }
+        let mut logs = self.0.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let logs = logs.get_or_insert_with(|| {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            Logs { sender, sending: tokio::spawn(send_logs(self.0.peer.clone(), receiver)) }
+        });
+        let _ = logs.sender.send(message);
+    }
+
+    /// Waits until it was sent what was logged: the answer comes last.
+    pub async fn told(&self) {
+        let logs = self.0.logs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Logs { sender, mut sending }) = logs {
+            drop(sender);
+            if timeout(LAST_WORDS, &mut sending).await.is_err() {
+                sending.abort();
+            }
+        }
+    }
+}
+
+async fn send_logs(
+    peer: Peer<RoleServer>,
+    mut messages: mpsc::UnboundedReceiver<LoggingMessageNotificationParam>,
+) {
+    while let Some(message) = messages.recv().await {
+        if peer.notify_logging_message(message).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a server may ask its client during a call, and the answer when there is nobody to be asked.
+
+#![expect(deprecated, reason = "sampling and roots are, but servers use them")]
+
+use rmcp::model::{
+    ClientCapabilities, ClientResult, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode,
+    ErrorData, InputRequest, ListRootsResult, MetaObject, ServerRequest,
+};
+use serde_json::json;
+
+const ELICITATION: &str = "elicitation/create";
+
+/// One question, and what a client must have declared to be asked it.
+pub(super) struct Question {
+    pub(super) request: ServerRequest,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A person fills in a form.
+    Form,
+    /// A person opens a page.
+    Url,
+    /// A language model goes on with a text.
+    Sampling,
+    /// A language model does so with tools.
+    SamplingWithTools,
+    /// Which folders it works in.
+    Roots,
+}
+
+impl Kind {
+    fn shown(self) -> &'static str {
+        match self {
+            Kind::Form => "elicitation",
+            Kind::Url => "elicitation by URL",
+            Kind::Sampling => "sampling",
+            Kind::SamplingWithTools => "sampling with tools",
+            Kind::Roots => "roots",
+        }
+    }
+}
+
+impl Question {
+    /// Of a request that is one; any other comes back.
+    pub(super) fn of(request: ServerRequest) -> Result<Question, ServerRequest> {
+        let kind = match &request {
+            ServerRequest::ElicitRequest(asked) => match asked.params {
+                ElicitRequestParams::UrlElicitationParams { .. } => Kind::Url,
+                _ => Kind::Form,
+            },
+            // A form that rmcp doesn't know; the client may.
+            ServerRequest::CustomRequest(custom) if custom.method == ELICITATION => Kind::Form,
+            ServerRequest::CreateMessageRequest(asked) => {
+                if asked.params.tools.is_some() || asked.params.tool_choice.is_some() {
+                    Kind::SamplingWithTools
+                } else {
+                    Kind::Sampling
+                }
+            }
+            ServerRequest::ListRootsRequest(_) => Kind::Roots,
+            _ => return Err(request),
+        };
+        Ok(Question { request, kind })
+    }
+
+    /// Of what an `InputRequiredResult` asks.
+    pub(super) fn of_input(input: InputRequest) -> Option<Question> {
+        let request = match input {
+            InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+            InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+            InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+            _ => return None,
+        };
+        Question::of(request).ok()
+    }
+
+    pub(super) fn shown(&self) -> &'static str {
+        self.kind.shown()
+    }
+
+    /// Whether a client with these capabilities may be asked it.
+    pub(super) fn fits(&self, capabilities: &ClientCapabilities) -> bool {
+        let elicitation = capabilities.elicitation.as_ref();
+        let sampling = capabilities.sampling.as_ref();
+        match self.kind {
+            // A client that says nothing more has forms: there was nothing else once.
+            Kind::Form => elicitation.is_some_and(|has| has.form.is_some() || has.url.is_none()),
+            Kind::Url => elicitation.is_some_and(|has| has.url.is_some()),
+            Kind::Sampling => sampling.is_some(),
+            Kind::SamplingWithTools => sampling.is_some_and(|has| has.tools.is_some()),
+            Kind::Roots => capabilities.roots.is_some(),
+        }
+    }
+
+    /// The answer when nobody can be asked: a person's no, no folders, no language model.
+    pub(super) fn refused(&self, why: &str) -> Result<ClientResult, ErrorData> {
+        match self.kind {
+            Kind::Form | Kind::Url => {
+                let mut declined = ElicitResult::new(ElicitationAction::Decline);
+                let reason = json!({"declinedBecause": why});
+                declined.meta = Some(MetaObject(serde_json::Map::from_iter([("pml".to_owned(), reason)])));
+                Ok(ClientResult::ElicitResult(declined))
+            }
+            Kind::Roots => Ok(ClientResult::ListRootsResult(ListRootsResult::default())),
+            Kind::Sampling | Kind::SamplingWithTools => {
+                let message = format!("No {} here: {why}.", self.shown());
+                Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+            }
+        }
+    }
+}
