@@ -11,6 +11,7 @@ SELECT pg_catalog.pg_extension_config_dump('pml.capability_aliases', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_dependencies', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_rename_history', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.scope_grants', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.proxy_key', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tokens', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tool_names', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tool_schema', '');
