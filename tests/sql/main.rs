@@ -19,6 +19,7 @@ mod identity;
 mod list;
 mod lookup;
 mod notify;
+mod proxy_key;
 mod random_walk;
 mod register_tools;
 mod rename;
