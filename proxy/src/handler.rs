@@ -312,8 +312,8 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Since then the level comes with each request.
-        if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+        // Since 2026-07-28 the level comes with each request.
+        if is_stateless(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
@@ -358,11 +358,15 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const OURS: [&str; 3] = ["tools/call", "tools/list", "logging/setLevel"];
         let method = request.method;
-        Err(if OURS.contains(&method.as_str()) {
+        let ours = match method.as_str() {
+            "tools/call" | "tools/list" => true,
+            "logging/setLevel" => !is_stateless(&context),
+            _ => false,
+        };
+        Err(if ours {
             ErrorData::invalid_params(format!("The parameters of {method} aren't what they should be."), None)
         } else {
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
@@ -406,6 +410,11 @@ impl ServerHandler for Handler {
             }
         }
     }
+}
+
+/// Whether the client is of the newer era.
+fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// How long a session may be silent before it is forgotten.
