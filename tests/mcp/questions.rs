@@ -36,7 +36,8 @@ impl Place {
     fn proxy(&self, further: &[&str]) -> Proxy {
         let servers = json!({
             "everything": {"command": node(), "args": [npm("mcp-server-everything"), "stdio"]},
-            "moody": {"command": node(), "args": [program("moody_server.mjs"), self.journal()], "timeout": 5},
+            "moody": {"command": node(), "args": [program("moody_server.mjs"), self.journal()]},
+            "hasty": {"command": node(), "args": [program("moody_server.mjs")], "timeout": 5},
             "asking": {"command": python("mcp2"), "args": [program("asking_server.py")]},
         });
         let file = servers_file(self.folder.path(), &servers);
@@ -124,8 +125,9 @@ fn a_person_may_think_for_longer_than_the_server_may() {
     let proxy = place.proxy(&[]);
     let ann = Person::thoughtful("ann");
     let agent = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
-    let running = agent.start_call("mcp__moody__ask", one_question());
+    let running = agent.start_call("mcp__hasty__ask", one_question());
     ann.is_asked();
+    // Longer than the server's entry allows.
     std::thread::sleep(std::time::Duration::from_secs(6));
     ann.answer();
     let ServerResult::CallToolResult(result) = runtime().block_on(running.await_response()).unwrap() else {
