@@ -31,7 +31,11 @@ struct Finding {
 /// The version that this program was built for.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub async fn run(config: Config, as_json: bool) -> ExitCode {
+/// How long it waits for Postgres: it wants to know how things are now.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub async fn run(mut config: Config, as_json: bool) -> ExitCode {
+    config.database.patience = config.database.patience.min(PATIENCE);
     let mut report = Report::default();
     report.database(&config.database).await;
     report.listening(&config.database).await;

@@ -15,11 +15,11 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, ErrorCode, Extensions, Implementation, JsonObject,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-        ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        LoggingLevel, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-        SetLevelRequestMethod, SetLevelRequestParams, SubscriptionFilter,
+        CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, Extensions,
+        Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+        ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+        ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
+        ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -354,8 +354,8 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Since then the level comes with each request.
-        if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+        // Since 2026-07-28 the level comes with each request.
+        if is_stateless(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
@@ -396,6 +396,25 @@ impl ServerHandler for Handler {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
+    /// What rmcp can't read comes here, also where only the parameters are wrong.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        let ours = match method.as_str() {
+            "tools/call" | "tools/list" => true,
+            "logging/setLevel" => !is_stateless(&context),
+            _ => false,
+        };
+        Err(if ours {
+            ErrorData::invalid_params(format!("The parameters of {method} aren't what they should be."), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
+        })
+    }
+
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let caller = self.caller(&context.extensions);
         let mut changes = self.app.changes.subscribe(&caller.scope().place());
@@ -433,6 +452,11 @@ impl ServerHandler for Handler {
             }
         }
     }
+}
+
+/// Whether the client is of the newer era.
+fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// How long a session may be silent before it is forgotten.

@@ -10,6 +10,12 @@ const QUIET: [&str; 5] =
 
 /// The filter for `level`: a bare level is for this program, directives may say more.
 pub(crate) fn filter(level: &str) -> Result<EnvFilter, String> {
+    // A word that is no level would be taken for the name of a crate.
+    let is_level = |word: &str| word == "off" || word.parse::<tracing::Level>().is_ok();
+    let words = level.split(',').filter(|directive| !directive.contains(['=', '[']));
+    if let Some(word) = words.map(str::trim).find(|word| !is_level(word)) {
+        return Err(format!("{word:?} isn't one of error, warn, info, debug, trace, off"));
+    }
     let mut filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
     for directive in QUIET {
         let crate_name = directive.split('=').next().unwrap_or(directive);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use pml_proxy::{
-    cli::{Cli, Command, HttpArgs, TokenCommand},
+    cli::{Cli, Command, CommonArgs, HttpArgs, TokenCommand},
     clients,
     config::{Config, ConfigError},
     doctor, logging, serve, token_command,
@@ -41,7 +41,8 @@ async fn run(command: Command) -> ExitCode {
             Ok(config) => finished(serve::over_stdio(config).await),
             Err(status) => status,
         },
-        Command::Doctor(args) => match load(Config::load(args.common, HttpArgs::default())) {
+        Command::Doctor(args) => match load(Config::load(reporting_itself(args.common), HttpArgs::default()))
+        {
             Ok(config) => doctor::run(config, args.json).await,
             Err(status) => status,
         },
@@ -67,6 +68,12 @@ async fn run(command: Command) -> ExitCode {
         }
         Command::Clients(args) => finished(clients::run(args)),
     }
+}
+
+/// What is wrong is in its report, so the log is silent unless somebody wants it.
+fn reporting_itself(mut common: CommonArgs) -> CommonArgs {
+    common.log_level.get_or_insert_with(|| "off".to_owned());
+    common
 }
 
 /// Starts the logs, or says what is wrong with the configuration.

@@ -57,10 +57,11 @@ fn bad_configuration_is_said_and_exits_with_64() {
     };
     let unknown_key = file("unknown.json", r#"{"databse": {}}"#);
     let broken = file("broken.json", "{");
+    let list = file("list.json", "[]");
     let servers = file("servers.json", r#"{"mcpServers": {"x": {}}}"#);
     let database = ("PML_DATABASE_URL", "postgres://localhost/x");
     type Case<'c> = (&'c [&'c str], &'c [(&'c str, &'c str)], &'c str);
-    let cases: [Case<'_>; 11] = [
+    let cases: [Case<'_>; 14] = [
         (&["serve"], &[], "No database is given"),
         (&["serve"], &[("PML_DATABASE_URL", "nonsense")], "isn't an address of a Postgres database"),
         (&["serve", "--config", "/nonexistent/pml.json"], &[database], "/nonexistent/pml.json can't be read"),
@@ -72,6 +73,9 @@ fn bad_configuration_is_said_and_exits_with_64() {
         (&["serve", "--run-timeout", "0"], &[database], "run timeout is 0"),
         (&["stdio", "--log-level", "no=such=level"], &[database], "log level"),
         (&["serve", "--no-such-flag"], &[database], "--no-such-flag"),
+        (&["serve", "--log-level", "loud"], &[database], "\"loud\" isn't one of error, warn, info"),
+        (&["serve", "--config", &list], &[database], "list.json isn't what it should be: a list"),
+        (&["serve", "--project", "a.b"], &[database], "It starts with a letter or underscore"),
     ];
     for (args, env, expected) in cases {
         let output = run(args, env);
@@ -159,8 +163,11 @@ fn the_doctor_tells_what_is_wrong() {
     assert!(healths.iter().all(|health| *health == Some("ok".into())), "{report}");
     let (status, healths, report) = examined(&database.url_of("stranger"));
     assert_eq!((status, healths[2].clone()), (Some(1), Some("broken".into())), "{report}");
-    let (status, healths, report) = examined("host=/nonexistent user=nobody dbname=nothing");
+    let nowhere = "host=/nonexistent user=nobody dbname=nothing";
+    let (status, healths, report) = examined(nowhere);
     assert_eq!((status, healths[0].clone()), (Some(1), Some("broken".into())), "{report}");
+    let output = run(&["doctor"], &[("PML_DATABASE_URL", nowhere)]);
+    assert_eq!(stderr(&output), "", "its report says it all");
 }
 
 #[test]

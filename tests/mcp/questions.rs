@@ -2,7 +2,11 @@
 
 #![expect(deprecated, reason = "logging is, but servers use it")]
 
-use std::path::PathBuf;
+use std::{
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
 
 use pml_tests::{
     Database,
@@ -32,7 +36,8 @@ impl Place {
     fn proxy(&self, further: &[&str]) -> Proxy {
         let servers = json!({
             "everything": {"command": node(), "args": [npm("mcp-server-everything"), "stdio"]},
-            "moody": {"command": node(), "args": [program("moody_server.mjs"), self.journal()], "timeout": 5},
+            "moody": {"command": node(), "args": [program("moody_server.mjs"), self.journal()]},
+            "hasty": {"command": node(), "args": [program("moody_server.mjs")], "timeout": 5},
             "asking": {"command": python("mcp2"), "args": [program("asking_server.py")]},
         });
         let file = servers_file(self.folder.path(), &servers);
@@ -120,8 +125,9 @@ fn a_person_may_think_for_longer_than_the_server_may() {
     let proxy = place.proxy(&[]);
     let ann = Person::thoughtful("ann");
     let agent = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
-    let running = agent.start_call("mcp__moody__ask", one_question());
+    let running = agent.start_call("mcp__hasty__ask", one_question());
     ann.is_asked();
+    // Longer than the server's entry allows.
     std::thread::sleep(std::time::Duration::from_secs(6));
     ann.answer();
     let ServerResult::CallToolResult(result) = runtime().block_on(running.await_response()).unwrap() else {
@@ -186,6 +192,56 @@ fn with_calls_of_several_clients_under_way_nobody_is_asked() {
     });
     assert_eq!(bob.asked(), Vec::<String>::new());
     assert_eq!(answers(&bobs.call("mcp__moody__ask", one_question()))[0]["content"]["name"], "bob");
+}
+
+/// `server-everything` behind HTTP; killed when dropped.
+struct Everything(Child, u16);
+
+impl Everything {
+    fn start() -> Everything {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let server = Command::new(node())
+            .args([npm("mcp-server-everything"), PathBuf::from("streamableHttp")])
+            .env("PORT", port.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("node starts");
+        eventually("it listens", || TcpStream::connect(("127.0.0.1", port)).ok());
+        Everything(server, port)
+    }
+}
+
+impl Drop for Everything {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn behind_http_a_question_finds_its_client_among_several() {
+    let place = Place::new();
+    let server = Everything::start();
+    let url = format!("http://127.0.0.1:{}/mcp", server.1);
+    let file = servers_file(place.folder.path(), &json!({"web": {"type": "http", "url": url}}));
+    let proxy = ProxySetup::new(&place.database).args(&["--mcp-servers", file.to_str().unwrap()]).start();
+    let (ann, bob) = (Person::new("ann"), Person::thoughtful("bob"));
+    let anns = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
+    let bobs = Agent::of_person(&proxy.url, Era::Sessions, None, &bob);
+    let tool = "mcp__web__trigger-elicitation-request";
+    eventually("the tool is listed", || anns.tool_names().contains(&tool.to_owned()).then_some(()));
+    let waiting = bobs.start_call(tool, json!({}));
+    bob.is_asked();
+    // Bob's call is under way, and older; ann is asked what her call asks.
+    let answered = text(&anns.call(tool, json!({})));
+    assert!(answered.contains("ann") && ann.asked().len() == 1, "{answered}");
+    bob.answer();
+    let ServerResult::CallToolResult(result) = runtime().block_on(waiting.await_response()).unwrap() else {
+        panic!("another answer")
+    };
+    assert!(text(&result).contains("bob"), "{}", text(&result));
+    assert_eq!(bob.asked().len(), 1);
 }
 
 #[test]

@@ -175,6 +175,44 @@ fn limits_answer_with_their_own_codes() {
 }
 
 #[test]
+fn what_cannot_be_understood_is_said_to_be_so() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let json = [ACCEPT, ("content-type", "application/json")];
+    let sent = |headers: &[(&str, &str)], body: &'static [u8]| {
+        let mut request = reqwest::Client::new().post(&proxy.url).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        runtime().block_on(async {
+            let answer = request.send().await.expect("an answer");
+            (answer.status().as_u16(), answer.text().await.expect("a text"))
+        })
+    };
+    for body in [b"{\"a\":".as_slice(), b"\xff\xfe", b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]"]
+    {
+        let (status, said) = sent(&json, body);
+        assert_eq!(status, 400, "{said}");
+        assert!(said.contains("isn't one JSON-RPC message"), "{said}");
+    }
+    assert_eq!(sent(&[ACCEPT, ("content-type", "text/plain")], b"{}").0, 415);
+
+    let opened = send(Method::POST, &proxy.url, &[ACCEPT], Some(initialize()));
+    let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let headers = [ACCEPT, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    for (method, params, code) in [
+        ("tools/call", json!({}), -32602),
+        ("logging/setLevel", json!({"level": "loud"}), -32602),
+        ("no/such", json!({}), -32601),
+    ] {
+        let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let answer = send(Method::POST, &proxy.url, &headers, Some(request));
+        let said = runtime().block_on(answer.text()).unwrap();
+        assert!(said.contains(&format!("\"code\":{code}")), "{method}: {said}");
+    }
+}
+
+#[test]
 fn health_readiness_and_metrics_are_there() {
     let database = Database::new();
     let proxy = Proxy::start(&database);
@@ -190,6 +228,8 @@ fn health_readiness_and_metrics_are_there() {
     assert!(metrics.contains("pml_tool_calls_total{kind=\"code\",outcome=\"success\"} 1"), "{metrics}");
     assert!(metrics.contains("pml_worker_processes") && metrics.contains("pml_listening 1"), "{metrics}");
     assert_eq!(get("/nowhere").0, 404);
+    let rebound = send(Method::GET, &proxy.page("/metrics"), &[("host", "evil.example")], None);
+    assert_eq!(rebound.status().as_u16(), 403);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod list;
 mod lookup;
 mod notify;
 mod plans;
+mod proxy_key;
 mod random_walk;
 mod register_tools;
 mod rename;

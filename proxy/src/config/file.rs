@@ -112,5 +112,9 @@ fn default_path() -> Option<PathBuf> {
 fn read_json<T: for<'de> Deserialize<'de>>(path: PathBuf) -> Result<T, ConfigError> {
     let text =
         fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+    // Serde would take a list for the fields in their order.
+    if text.trim_start().starts_with('[') {
+        return Err(ConfigError::NotAnObject { path });
+    }
     serde_json::from_str(&text).map_err(|source| ConfigError::Malformed { path, source })
 }

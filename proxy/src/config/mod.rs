@@ -22,6 +22,8 @@ const MIB: u64 = 1024 * 1024;
 pub enum ConfigError {
     #[error("The file {} can't be read: {source}.", .path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("The file {path} isn't what it should be: a list, where an object {{…}} is wanted.")]
+    NotAnObject { path: PathBuf },
     #[error("The file {} isn't what it should be: {source}.", .path.display())]
     Malformed { path: PathBuf, source: serde_json::Error },
     #[error(
@@ -33,8 +35,8 @@ pub enum ConfigError {
         "{setting} isn't an address of a Postgres database ({why}). Example: postgres://user@host/database."
     )]
     DatabaseUrl { setting: &'static str, why: String },
-    #[error("{0}")]
-    Scope(#[from] pml_core::Error),
+    #[error("{0}. {hint}", hint = .0.hint())]
+    Scope(pml_core::Error),
     #[error("{setting} is {value}, but must be {expected}.")]
     Range { setting: &'static str, value: String, expected: &'static str },
     #[error(
@@ -122,8 +124,8 @@ impl Config {
             project: common.project.or(file.scope.project).unwrap_or_else(|| "default".into()),
             actor: common.actor.or(file.scope.actor).unwrap_or_else(login_name),
         };
-        pml_core::name::check_part("org", &scope.org)?;
-        pml_core::name::check_part("project", &scope.project)?;
+        pml_core::name::check_part("org", &scope.org).map_err(ConfigError::Scope)?;
+        pml_core::name::check_part("project", &scope.project).map_err(ConfigError::Scope)?;
         if scope.actor.is_empty() {
             return Err(range("The actor", "empty", "a name"));
         }

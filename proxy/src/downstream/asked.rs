@@ -69,13 +69,16 @@ impl Service<RoleClient> for Asked {
         request: ServerRequest,
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        match Question::of(request) {
-            Ok(question) => self.ask(question, context).await,
-            Err(ServerRequest::PingRequest(_)) => Ok(ClientResult::empty(())),
-            Err(ServerRequest::CustomRequest(custom)) => {
+        let other = match Question::of(request) {
+            Ok(question) => return self.ask(question, context).await,
+            Err(other) => *other,
+        };
+        match other {
+            ServerRequest::PingRequest(_) => Ok(ClientResult::empty(())),
+            ServerRequest::CustomRequest(custom) => {
                 Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, custom.method, None))
             }
-            Err(_) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not a request to clients", None)),
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not a request to clients", None)),
         }
     }
 

@@ -131,10 +131,7 @@ impl Client {
             let options = PeerRequestOptions::no_options().with_meta(meta);
             peer.send_cancellable_request(request, options).await.map(Waiting::new)
         });
-        let mut waiting = match sent.await {
-            Ok(Ok(waiting)) => waiting,
-            Ok(Err(_)) | Err(_) => return question.refused("the client is gone"),
-        };
+        let Ok(Ok(mut waiting)) = sent.await else { return question.refused("the client is gone") };
         match timeout(LONGEST_THOUGHT, waiting.answer()).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(ServiceError::McpError(error))) => Err(error),

@@ -44,7 +44,7 @@ impl Kind {
 
 impl Question {
     /// Of a request that is one; any other comes back.
-    pub(super) fn of(request: ServerRequest) -> Result<Question, ServerRequest> {
+    pub(super) fn of(request: ServerRequest) -> Result<Question, Box<ServerRequest>> {
         let kind = match &request {
             ServerRequest::ElicitRequest(asked) => match asked.params {
                 ElicitRequestParams::UrlElicitationParams { .. } => Kind::Url,
@@ -60,7 +60,7 @@ impl Question {
                 }
             }
             ServerRequest::ListRootsRequest(_) => Kind::Roots,
-            _ => return Err(request),
+            _ => return Err(Box::new(request)),
         };
         Ok(Question { request, kind })
     }

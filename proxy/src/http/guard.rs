@@ -102,10 +102,20 @@ impl Gate {
             .extensions_mut()
             .insert(Caller { principal: accepted.principal, request_id: request_id.to_owned() });
         let ends_session = request.method() == Method::DELETE;
+        let is_json = request
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"));
         let mut response = REQUESTER.scope(identity, next.run(request)).await;
         // It is done, not only accepted; the SDKs for Python warn of anything but 200 and 204.
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        // rmcp blames the type of the body for what is in it.
+        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            let message = "The body isn't one JSON-RPC message (batches aren't part of the protocol).";
+            return Err(Refused::new(StatusCode::BAD_REQUEST, "body", message));
         }
         // A call that runs may finish; a stream would go on telling.
         let end = if streams { accepted.revoked } else { CancellationToken::new() };

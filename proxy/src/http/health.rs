@@ -7,7 +7,10 @@ use axum::{
     extract::{ConnectInfo, State},
     response::{IntoResponse, Response},
 };
-use http::{StatusCode, header::CONTENT_TYPE};
+use http::{
+    HeaderMap, StatusCode,
+    header::{CONTENT_TYPE, HOST},
+};
 use serde_json::{Value, json};
 
 use super::session::OwnedSessions;
@@ -16,6 +19,8 @@ use crate::app::App;
 pub(super) struct Watch {
     pub app: Arc<App>,
     pub sessions: Arc<OwnedSessions>,
+    /// The names of this machine.
+    pub hosts: Vec<String>,
 }
 
 /// Whoever asks has little patience.
@@ -47,8 +52,13 @@ pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
 pub(super) async fn metrics(
     State(watch): State<Arc<Watch>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
 ) -> Response {
-    if !peer.ip().is_loopback() {
+    // A page whose name was made to point here asks from this machine too, but under its own name.
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let host = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(host, _)| host);
+    let named = watch.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
+    if !peer.ip().is_loopback() || !named {
         return (StatusCode::FORBIDDEN, "Metrics are for this machine only.\n").into_response();
     }
     let text = watch.app.metrics.render(watch.app.readings(watch.sessions.count()));

@@ -77,22 +77,28 @@ fn router(gate: &Arc<Gate>, config: &HttpConfig) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
-        .with_state(Arc::new(health::Watch { app, sessions }))
+        .with_state(Arc::new(health::Watch { app, sessions, hosts: hosts(config) }))
 }
 
-fn mcp_config(app: &App, config: &HttpConfig) -> StreamableHttpServerConfig {
-    let loopback = ["localhost", "127.0.0.1", "[::1]"];
-    let mut hosts: Vec<String> = loopback.map(str::to_owned).to_vec();
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The names under which it may be asked.
+fn hosts(config: &HttpConfig) -> Vec<String> {
+    let mut hosts: Vec<String> = LOOPBACK.map(str::to_owned).to_vec();
     if !config.bind.ip().is_unspecified() {
         hosts.push(config.bind.ip().to_string());
     }
     hosts.extend(config.allowed_hosts.iter().cloned());
+    hosts
+}
+
+fn mcp_config(app: &App, config: &HttpConfig) -> StreamableHttpServerConfig {
     let mut origins = config.allowed_origins.clone();
     if config.bind.ip().is_loopback() {
-        origins.extend(loopback.map(|host| format!("http://{host}:*")));
+        origins.extend(LOOPBACK.map(|host| format!("http://{host}:*")));
     }
     StreamableHttpServerConfig::default()
-        .with_allowed_hosts(hosts)
+        .with_allowed_hosts(hosts(config))
         .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(config.max_body)

@@ -13,11 +13,11 @@ use std::{
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient, ServiceError,
     model::{
-        CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
-        ClientConfig, ClientRequest, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-        ElicitResult, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-        ProgressNotificationParam, ProtocolVersion, Root, SamplingMessage, ServerResult,
-        SetLevelRequestParams, SubscriptionFilter, Tool,
+        CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientConfig,
+        ClientRequest, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
+        ElicitationCapability, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+        ProgressNotificationParam, ProtocolVersion, Root, RootsCapabilities, SamplingCapability,
+        SamplingMessage, ServerResult, SetLevelRequestParams, SubscriptionFilter, Tool,
     },
     service::{NotificationContext, PeerRequestOptions, RequestContext, RequestHandle, RunningService},
     transport::{
@@ -64,8 +64,9 @@ impl ClientHandler for Ears {
     fn get_info(&self) -> ClientConfig {
         let mut info = ClientConfig::default();
         if self.person.is_some() {
-            info.capabilities =
-                ClientCapabilities::builder().enable_elicitation().enable_sampling().enable_roots().build();
+            info.capabilities.elicitation = Some(ElicitationCapability::default());
+            info.capabilities.sampling = Some(SamplingCapability::default());
+            info.capabilities.roots = Some(RootsCapabilities::default());
         }
         info
     }

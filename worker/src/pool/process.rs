@@ -28,7 +28,7 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 pub enum StartError {
     /// The program isn't there or can't be executed.
     #[error(
-        "{program} can't be started: {error}. Build it with `cargo build -p pml_worker`, or set PoolConfig::program"
+        "{program} can't be started: {error}. Build it with `cargo build -p pml_worker`, or say where it is (pml: --worker, PML_WORKER)"
     )]
     Program {
         /// Its path.
