@@ -155,6 +155,7 @@ mod tests {
             ("class A { constructor(@d private x: string) {} }", 23),
             ("class A { @d declare x: string }", 11),
             ("@d abstract\nclass A {}", 1),
+            ("@d class A { @d constructor() {} }", 14),
             ("x = @d class { [await y] = 1 }", 17),
             ("namespace N { export const a = 1 }", 1),
             ("namespace N.M {}", 1),

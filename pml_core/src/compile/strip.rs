@@ -27,7 +27,7 @@ pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
         tokens: &parsed.tokens,
         edits: Edits::with_capacity(128),
         decorated_classes: 0,
-        decorators: 0,
+        decorators: Vec::new(),
         given_name: None,
         refused: None,
     };
@@ -68,8 +68,8 @@ struct Stripper<'a> {
     tokens: &'a [TokenAndSpan],
     edits: Edits,
     decorated_classes: usize,
-    /// How many decorators were written as what they stand for.
-    decorators: usize,
+    /// Where the decorators stood that were written as what they stand for.
+    decorators: Vec<BytePos>,
     /// The name that the class expression visited next gets from where it stands.
     given_name: Option<String>,
     refused: Option<CompileError>,
