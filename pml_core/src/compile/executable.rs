@@ -150,6 +150,10 @@ mod tests {
             "var E; (function (E) {\n E[E[\"A\"] = 0] = \"A\";\n E[E[\"B\"] = E.A + 4] = \"B\";\n E[\"C\"] = 'c';\n })(E || (E = {}));"
         );
         assert!(compile("enum E { A = 'a', B }", &CompileOptions::default()).is_err());
+        assert_eq!(
+            executable("enum E { A =\n 1 as number, B = <number>\n(A! + 1) }"),
+            "var E; (function (E) { E[E[\"A\"] = \n1] = \"A\"; E[E[\"B\"] = \n(E.A + 1)] = \"B\"; })(E || (E = {}));"
+        );
     }
 
     #[test]
