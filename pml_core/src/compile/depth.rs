@@ -13,6 +13,9 @@ use words::{Word, classify};
 pub const MAX_DEPTH: usize = 400;
 /// Open `<` in one expression: each makes the parser try type arguments, at a cost that grows with the square.
 const MAX_ANGLES: usize = 16;
+/// Brackets inside of an open `<` are read as a type and then as code, and so is what they hold: each level of that makes it
+/// three times the bytes. This is about half a second's worth.
+const MAX_READ_AGAIN: usize = 8 * 1024 * 1024;
 /// A `<T>x` assertion is re-read by every one around it, so it counts as several levels.
 const ASSERTION_WEIGHT: usize = 8;
 
@@ -70,6 +73,8 @@ struct Scanner<'a> {
     frame: Frame,
     /// The levels of all frames but the current one.
     outer_levels: usize,
+    /// How many of those have an open `<`.
+    outer_angles: u32,
     deepest: usize,
     prev: Prev,
     before_prev: Prev,
@@ -89,6 +94,7 @@ pub(crate) fn check_depth(code: &str) -> Result<usize, CompileError> {
         frames: Vec::new(),
         frame: Frame::new(b' ', 0, false),
         outer_levels: 0,
+        outer_angles: 0,
         deepest: 0,
         prev: Prev::Start,
         before_prev: Prev::Start,
@@ -229,6 +235,15 @@ impl Scanner<'_> {
                     self.frame.expression += ASSERTION_WEIGHT - 1;
                     self.frame.angles += 1;
                 }
+                let read_again = 3_usize.saturating_pow(self.outer_angles).saturating_mul(self.bytes.len());
+                if read_again > MAX_READ_AGAIN {
+                    return Err(self.refuse(
+                        self.at,
+                        ErrorKind::TooComplex,
+                        "too many `<` are open here, with brackets inside of each other",
+                        "give the inner types names of their own, or put comparisons into variables",
+                    ));
+                }
                 self.operator(1, Prev::Operator);
             }
             b'>' => {
@@ -282,6 +297,7 @@ impl Scanner<'_> {
 
     fn push(&mut self, open: u8, is_head: bool) {
         self.outer_levels += self.frame.levels();
+        self.outer_angles += u32::from(self.frame.angles > 0);
         let inner = Frame::new(open, self.at, is_head);
         self.frames.push(std::mem::replace(&mut self.frame, inner));
     }
@@ -290,6 +306,7 @@ impl Scanner<'_> {
     fn pop(&mut self) -> Frame {
         let Some(outer) = self.frames.pop() else { return self.frame };
         self.outer_levels -= outer.levels();
+        self.outer_angles -= u32::from(outer.angles > 0);
         let inner = std::mem::replace(&mut self.frame, outer);
         self.frame.expression += 1;
         inner

@@ -145,3 +145,23 @@ proptest::proptest! {
         let _ = check_depth(&parts.concat());
     }
 }
+
+/// `{8<{8<…`: each `<` is tried as the start of type arguments, with all that is inside of it.
+#[test]
+fn open_angles_inside_of_each_other_end_soon() {
+    let nested = |unit: &str, times: usize| format!("{}a{}", unit.repeat(times), "}".repeat(times));
+    let error = check_depth(&nested("{8<", 30)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooComplex);
+    assert!(error.hint.is_some_and(|hint| hint.contains("types")));
+    // What is written by hand isn't refused.
+    let type_in_type =
+        "type A = Promise<{ b: Array<{ c: Map<string, { d: Set<{ e: Array<{ f: Partial<G> }> }> }> }> }>;";
+    assert!(check_depth(&type_in_type.repeat(30)).is_ok());
+    assert!(
+        check_depth(
+            &"for (let i = 0; i < n; i++) { if (i < 3) { f((x) => { while (x < 1) { g() } }) } }"
+                .repeat(3000)
+        )
+        .is_ok()
+    );
+}
