@@ -146,22 +146,23 @@ proptest::proptest! {
     }
 }
 
-/// `{8<{8<…`: each `<` is tried as the start of type arguments, with all that is inside of it.
+/// Each try of types or a function that fails reads all that is inside of it again, the tries in there included.
 #[test]
-fn open_angles_inside_of_each_other_end_soon() {
-    let nested = |unit: &str, times: usize| format!("{}a{}", unit.repeat(times), "}".repeat(times));
-    let error = check_depth(&nested("{8<", 30)).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::TooComplex);
-    assert!(error.hint.is_some_and(|hint| hint.contains("types")));
+fn what_is_read_again_and_again_ends_soon() {
+    for (open, close) in
+        [("{8<", "}"), ("<T>(", ")"), ("x=(a):(", ")"), ("x=<T>(a=", ")"), ("async<T>(a=", ")")]
+    {
+        let error = refused(&format!("{}a{}", open.repeat(40), close.repeat(40)));
+        assert_eq!(error.kind, ErrorKind::TooComplex, "{open}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("types")), "{open}");
+    }
     // What is written by hand isn't refused.
-    let type_in_type =
-        "type A = Promise<{ b: Array<{ c: Map<string, { d: Set<{ e: Array<{ f: Partial<G> }> }> }> }> }>;";
-    assert!(check_depth(&type_in_type.repeat(30)).is_ok());
-    assert!(
-        check_depth(
-            &"for (let i = 0; i < n; i++) { if (i < 3) { f((x) => { while (x < 1) { g() } }) } }"
-                .repeat(3000)
-        )
-        .is_ok()
-    );
+    for (code, times) in [
+        ("type A = Promise<{ b: Array<{ c: Map<string, { d: Set<{ e: Partial<G> }> }> }> }>;", 30),
+        ("for (let i = 0; i < n; i++) { if (i < 3) { f((x) => { while (x < 1) { g() } }) } }", 3000),
+        ("x = a ? (b) : (c ? (d) : (e ? (f) : (g ? (h) : (i))));", 100),
+        ("x = f<A>(g<B>(new Map<C, D>(h<E>(<T>(y: T) => i<F>(y)))));", 100),
+    ] {
+        check_depth(&code.repeat(times)).unwrap_or_else(|error| panic!("{code}: {error}"));
+    }
 }
