@@ -13,6 +13,9 @@ use words::{Word, classify};
 pub const MAX_DEPTH: usize = 400;
 /// Open `<` in one expression: each makes the parser try type arguments, at a cost that grows with the square.
 const MAX_ANGLES: usize = 16;
+/// What the parser first takes for types or for a function it reads again, with all that is inside of it. This many bytes are
+/// about half a second's worth.
+const MAX_READ_AGAIN: usize = 8 * 1024 * 1024;
 /// A `<T>x` assertion is re-read by every one around it, so it counts as several levels.
 const ASSERTION_WEIGHT: usize = 8;
 
@@ -50,11 +53,12 @@ struct Frame {
     statement: usize,
     expression: usize,
     angles: usize,
+    times_read: usize,
 }
 
 impl Frame {
     fn new(open: u8, at: usize, is_head: bool) -> Self {
-        Self { open, at, is_head, statement: 0, expression: 0, angles: 0 }
+        Self { open, at, is_head, statement: 0, expression: 0, angles: 0, times_read: 1 }
     }
 
     fn levels(&self) -> usize {
@@ -70,6 +74,7 @@ struct Scanner<'a> {
     frame: Frame,
     /// The levels of all frames but the current one.
     outer_levels: usize,
+
     deepest: usize,
     prev: Prev,
     before_prev: Prev,
@@ -159,18 +164,18 @@ impl Scanner<'_> {
         match byte {
             b'\'' | b'"' => self.string(byte),
             b'`' => {
-                self.push(b'`', false);
+                self.push(b'`', false)?;
                 self.at += 1;
                 self.template()
             }
             b'(' => {
                 let is_head = self.prev == Prev::HeadWord;
-                self.push(b'(', is_head);
+                self.push(b'(', is_head)?;
                 self.advance(1, Prev::Open);
                 Ok(())
             }
             b'[' | b'{' => {
-                self.push(byte, false);
+                self.push(byte, false)?;
                 self.advance(1, Prev::Open);
                 Ok(())
             }
@@ -280,10 +285,29 @@ impl Scanner<'_> {
         self.frame.angles = 0;
     }
 
-    fn push(&mut self, open: u8, is_head: bool) {
+    fn push(&mut self, open: u8, is_head: bool) -> Result<(), CompileError> {
+        let times_read = self.times_read(open);
+        if times_read.saturating_mul(self.bytes.len()) > MAX_READ_AGAIN {
+            return Err(self.refuse(
+                self.at,
+                ErrorKind::TooComplex,
+                "there are too many types and brackets inside of each other here",
+                "give the inner types names of their own, or put inner expressions into variables",
+            ));
+        }
         self.outer_levels += self.frame.levels();
-        let inner = Frame::new(open, self.at, is_head);
+        let inner = Frame { times_read, ..Frame::new(open, self.at, is_head) };
         self.frames.push(std::mem::replace(&mut self.frame, inner));
+        Ok(())
+    }
+
+    /// How often what a bracket holds that opens here may be read.
+    fn times_read(&self, open: u8) -> usize {
+        let in_angles = if self.frame.angles > 0 { 3 } else { 1 };
+        let is_second_try = open == b'('
+            && (self.prev == Prev::Greater
+                || (self.prev == Prev::Colon && self.before_prev == Prev::CloseParen));
+        self.frame.times_read.saturating_mul(in_angles * if is_second_try { 2 } else { 1 })
     }
 
     /// Leaves the current frame; what it was part of got one link longer (`f()()()`).

@@ -26,7 +26,10 @@ pub(super) fn enum_text(code: &str, declaration: &TsEnumDecl) -> Result<String, 
         };
         let quoted = serde_json::Value::from(key.as_str());
         let (value, is_text) = match &member.init {
-            Some(init) => (qualified(code, init, name, &earlier), is_text(init, &earlier)),
+            Some(init) => {
+                let before = line_ends(code.get(start..offset(init.span().lo)).unwrap_or_default());
+                (before + &qualified(code, init, name, &earlier), is_text(init, &earlier))
+            }
             None => match &before {
                 None => ("0".to_owned(), false),
                 Some((before, false)) => {
@@ -52,12 +55,13 @@ pub(super) fn enum_text(code: &str, declaration: &TsEnumDecl) -> Result<String, 
     Ok(text)
 }
 
-/// An initializer's text, with the names of earlier members written as the enum's fields.
+/// An initializer's text without types, and with the names of earlier members written as the enum's fields.
 fn qualified(code: &str, init: &Expr, name: &str, earlier: &FxHashMap<String, bool>) -> String {
     let start = offset(init.span().lo);
-    let mut names = MemberNames { start, name, earlier, edits: Edits::default() };
+    let text = code.get(range(init.span())).unwrap_or_default();
+    let mut names = MemberNames { text, start, name, earlier, edits: Edits::default() };
     init.visit_with(&mut names);
-    names.edits.apply(code.get(range(init.span())).unwrap_or_default())
+    names.edits.apply(text)
 }
 
 fn is_text(init: &Expr, earlier: &FxHashMap<String, bool>) -> bool {
@@ -73,6 +77,7 @@ fn is_text(init: &Expr, earlier: &FxHashMap<String, bool>) -> bool {
 }
 
 struct MemberNames<'a> {
+    text: &'a str,
     start: usize,
     name: &'a str,
     earlier: &'a FxHashMap<String, bool>,
@@ -81,6 +86,21 @@ struct MemberNames<'a> {
 
 impl Visit for MemberNames<'_> {
     noop_visit_type!();
+
+    fn visit_expr(&mut self, expr: &Expr) {
+        let (inner, whole) = match expr {
+            Expr::TsAs(cast) => (&cast.expr, cast.span),
+            Expr::TsSatisfies(cast) => (&cast.expr, cast.span),
+            Expr::TsNonNull(cast) => (&cast.expr, cast.span),
+            Expr::TsConstAssertion(cast) => (&cast.expr, cast.span),
+            Expr::TsTypeAssertion(cast) => (&cast.expr, cast.span),
+            _ => return expr.visit_children_with(self),
+        };
+        let (inner_range, whole) = (range(inner.span()), range(whole));
+        self.edits.remove(self.text, whole.start - self.start..inner_range.start - self.start);
+        self.edits.remove(self.text, inner_range.end - self.start..whole.end - self.start);
+        inner.visit_with(self);
+    }
 
     fn visit_ident(&mut self, ident: &Ident) {
         if self.earlier.contains_key(&*ident.sym) {

@@ -2,8 +2,8 @@
 
 use super::edits::Edits;
 use super::error::CompileError;
-use super::parse::{Parsed, range};
-use super::strip::{skip_blanks, strip_edits};
+use super::parse::{Parsed, check_again, range};
+use super::strip::{Stripped, skip_blanks, strip};
 use super::structure::{Probe, Site, Structure};
 
 /// The code with types stripped, names linked (`links`) and probes put in.
@@ -13,13 +13,17 @@ pub(crate) fn executable(
     structure: &Structure,
     probes: &[Probe],
 ) -> Result<String, CompileError> {
-    let mut edits = strip_edits(parsed)?;
+    let Stripped { mut edits, may_hide_errors } = strip(parsed)?;
     edits.append(links);
     for probe in probes {
         let id = structure.nodes.get(probe.node).map_or("", |node| node.id());
         instrument(&mut edits, parsed.code, id, &probe.site);
     }
-    Ok(edits.apply(parsed.code))
+    let executable = edits.apply(parsed.code);
+    if may_hide_errors {
+        check_again(parsed.code, &executable)?;
+    }
+    Ok(executable)
 }
 
 fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
@@ -67,7 +71,7 @@ fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
 
 #[cfg(test)]
 mod tests {
-    use crate::compile::{CompileOptions, compile, error::count_line_ends};
+    use crate::compile::{CompileOptions, ErrorKind, compile, error::count_line_ends};
 
     fn executable(code: &str) -> String {
         compile(code, &CompileOptions::default()).unwrap_or_else(|error| panic!("{code}: {error}")).executable
@@ -146,6 +150,10 @@ mod tests {
             "var E; (function (E) {\n E[E[\"A\"] = 0] = \"A\";\n E[E[\"B\"] = E.A + 4] = \"B\";\n E[\"C\"] = 'c';\n })(E || (E = {}));"
         );
         assert!(compile("enum E { A = 'a', B }", &CompileOptions::default()).is_err());
+        assert_eq!(
+            executable("enum E { A =\n 1 as number, B = <number>\n(A! + 1) }"),
+            "var E; (function (E) { E[E[\"A\"] = \n1] = \"A\"; E[E[\"B\"] = \n(E.A + 1)] = \"B\"; })(E || (E = {}));"
+        );
     }
 
     #[test]
@@ -155,6 +163,7 @@ mod tests {
             ("class A { constructor(@d private x: string) {} }", 23),
             ("class A { @d declare x: string }", 11),
             ("@d abstract\nclass A {}", 1),
+            ("@d class A { @d constructor() {} }", 14),
             ("x = @d class { [await y] = 1 }", 17),
             ("namespace N { export const a = 1 }", 1),
             ("namespace N.M {}", 1),
@@ -171,6 +180,16 @@ mod tests {
             assert!(error.message.contains("can't be supported"), "{code}: {error}");
             assert!(error.hint.is_some(), "{code}");
         }
+    }
+
+    #[test]
+    fn what_the_parser_forgot_to_refuse_is_refused() {
+        for body in ["return x;!", "break", "(a, b) = 1"] {
+            let code = format!("await mcp.a.b();\nconst f = async <T>(x: T) => {{\n  {body} }};");
+            let error = compile(&code, &CompileOptions::default()).expect_err(&code);
+            assert_eq!((error.kind, error.line, error.column), (ErrorKind::Syntax, 3, 3), "{error}");
+        }
+        executable("const f = async <T>(x: T) => { for (;;) { if (await mcp.a.b()) break } return x }");
     }
 
     #[test]

@@ -98,6 +98,18 @@ fn without_panics<T>(
     })
 }
 
+/// Parses what was made of code: with its types gone, no error is forgotten. The lines are the same, the columns aren't.
+pub(crate) fn check_again(code: &str, executable: &str) -> Result<(), CompileError> {
+    // The probes nest, so what was just not too deep can be now; it has been parsed before.
+    let Ok(levels) = check_depth(executable) else { return Ok(()) };
+    let parse = |executable: &str| parse_module(executable).map(drop);
+    with_stack_for(levels, || without_panics(executable, parse)).map_err(|error| {
+        let lines = code.replace("\r\n", "\n");
+        let line = lines.split(['\n', '\r', '\u{2028}', '\u{2029}']).nth(error.line - 1).unwrap_or_default();
+        CompileError { column: 1 + line.chars().take_while(|c| c.is_whitespace()).count(), ..error }
+    })
+}
+
 fn parse_module(code: &str) -> Result<(Module, Vec<TokenAndSpan>), CompileError> {
     if code.trim_start_matches('\u{feff}').starts_with("#!") {
         let hint = Some("remove the first line");

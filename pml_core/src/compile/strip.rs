@@ -20,15 +20,22 @@ use decorators::{Form, decorators_of, is_anonymous};
 /// Words before a class member or a parameter that only mean something to the type checker.
 const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "override", "abstract", "declare"];
 
-/// The edits that turn TypeScript into JavaScript.
-pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
+/// What turns TypeScript into JavaScript.
+pub(crate) struct Stripped {
+    pub(crate) edits: Edits,
+    /// The parser tries a generic arrow function as something else first, and then forgets the errors inside of it.
+    pub(crate) may_hide_errors: bool,
+}
+
+pub(crate) fn strip(parsed: &Parsed<'_>) -> Result<Stripped, CompileError> {
     let mut stripper = Stripper {
         code: parsed.code,
         tokens: &parsed.tokens,
         edits: Edits::with_capacity(128),
         decorated_classes: 0,
-        decorators: 0,
+        decorators: Vec::new(),
         given_name: None,
+        has_generic_arrow: false,
         refused: None,
     };
     for item in &parsed.items {
@@ -42,7 +49,10 @@ pub(crate) fn strip_edits(parsed: &Parsed<'_>) -> Result<Edits, CompileError> {
     if stripper.decorated_classes > 0 {
         stripper.edits.prepend(decorators::runtime());
     }
-    stripper.refused.map_or(Ok(stripper.edits), Err)
+    match stripper.refused {
+        Some(error) => Err(error),
+        None => Ok(Stripped { edits: stripper.edits, may_hide_errors: stripper.has_generic_arrow }),
+    }
 }
 
 /// The next place at or after `from` that isn't blank or a comment.
@@ -68,10 +78,11 @@ struct Stripper<'a> {
     tokens: &'a [TokenAndSpan],
     edits: Edits,
     decorated_classes: usize,
-    /// How many decorators were written as what they stand for.
-    decorators: usize,
+    /// Where the decorators stood that were written as what they stand for.
+    decorators: Vec<BytePos>,
     /// The name that the class expression visited next gets from where it stands.
     given_name: Option<String>,
+    has_generic_arrow: bool,
     refused: Option<CompileError>,
 }
 
@@ -389,6 +400,7 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.has_generic_arrow |= arrow.type_params.is_some();
         self.type_parameters(arrow.type_params.as_deref());
         arrow.params.visit_with(self);
         if let Some(annotation) = &arrow.return_type {

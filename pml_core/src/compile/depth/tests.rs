@@ -145,3 +145,24 @@ proptest::proptest! {
         let _ = check_depth(&parts.concat());
     }
 }
+
+/// Each try of types or a function that fails reads all that is inside of it again, the tries in there included.
+#[test]
+fn what_is_read_again_and_again_ends_soon() {
+    for (open, close) in
+        [("{8<", "}"), ("<T>(", ")"), ("x=(a):(", ")"), ("x=<T>(a=", ")"), ("async<T>(a=", ")")]
+    {
+        let error = refused(&format!("{}a{}", open.repeat(40), close.repeat(40)));
+        assert_eq!(error.kind, ErrorKind::TooComplex, "{open}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("types")), "{open}");
+    }
+    // What is written by hand isn't refused.
+    for (code, times) in [
+        ("type A = Promise<{ b: Array<{ c: Map<string, { d: Set<{ e: Partial<G> }> }> }> }>;", 30),
+        ("for (let i = 0; i < n; i++) { if (i < 3) { f((x) => { while (x < 1) { g() } }) } }", 3000),
+        ("x = a ? (b) : (c ? (d) : (e ? (f) : (g ? (h) : (i))));", 100),
+        ("x = f<A>(g<B>(new Map<C, D>(h<E>(<T>(y: T) => i<F>(y)))));", 100),
+    ] {
+        check_depth(&code.repeat(times)).unwrap_or_else(|error| panic!("{code}: {error}"));
+    }
+}

@@ -170,10 +170,11 @@ impl Stripper<'_> {
         if !self.code.contains('@') {
             return;
         }
-        let signs: Vec<Span> =
-            self.tokens.iter().filter(|token| token.token == Token::At).map(|token| token.span).collect();
-        if let (Some(first), true) = (signs.first(), signs.len() > self.decorators) {
-            self.refuse(*first, "a decorator of anything but a class or a member", "put it before `class`");
+        self.decorators.sort_unstable();
+        let mut signs = self.tokens.iter().filter(|token| token.token == Token::At).map(|token| token.span);
+        if let Some(forgotten) = signs.find(|sign| self.decorators.binary_search(&sign.lo).is_err()) {
+            let hint = "decorate a class, a method, a getter, a setter or a field";
+            self.refuse(forgotten, "a decorator of anything else than a class or one of its members", hint);
         }
     }
 
@@ -279,7 +280,7 @@ impl Stripper<'_> {
     /// Turns decorators into the items of a list.
     fn list(&mut self, decorators: &[Decorator], open: &str, close: &str) {
         let (Some(first), Some(last)) = (decorators.first(), decorators.last()) else { return };
-        self.decorators += decorators.len();
+        self.decorators.extend(decorators.iter().map(|decorator| decorator.span.lo));
         for (index, decorator) in decorators.iter().enumerate() {
             let at = range(decorator.span).start;
             self.edits.replace(at..at + 1, if index == 0 { "" } else { ", " });
