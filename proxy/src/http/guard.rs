@@ -19,6 +19,7 @@ use super::{
     body::HeldBody,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
     session::{OwnedSessions, REQUESTER},
+    whole,
 };
 use crate::{
     app::App,
@@ -106,6 +107,9 @@ impl Gate {
         // It is done, not only accepted; the SDKs for Python warn of anything but 200 and 204.
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        if !streams {
+            response = whole::at_once(response).await;
         }
         // A call that runs may finish; a stream would go on telling.
         let end = if streams { accepted.revoked } else { CancellationToken::new() };

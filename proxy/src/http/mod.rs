@@ -5,6 +5,7 @@ mod guard;
 mod health;
 mod limits;
 mod session;
+mod whole;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
