@@ -122,7 +122,7 @@ async fn call_listed(job: Job, name: &str, arguments: JsonObject) -> Result<Call
         // Postgres has nothing to add.
         Some(ServerTool { server, tool }) => {
             let plan = ToolPlan { server, tool, args: Some(arguments) };
-            job.detached(|job| async { Ok(pass_on(job, plan).await) }).await
+            job.detached(|job| async { Ok(Outcome::Tool(call_server_tool(job, plan).await)) }).await
         }
         None => job.detached(|job| begin_and_call(job, name.to_owned(), arguments)).await,
     };
@@ -154,7 +154,7 @@ async fn begin_and_call(job: Job, name: String, arguments: JsonObject) -> Result
         Plan::Tool(plan) => {
             let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
             job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
-            Ok(pass_on(job, plan).await)
+            Ok(Outcome::Tool(call_server_tool(job, plan).await))
         }
         plan => carry_out(job, plan).await,
     }
@@ -175,15 +175,13 @@ async fn carry_out(job: Job, plan: Plan) -> Result<Outcome, DatabaseError> {
     match plan {
         Plan::Run(plan) => job.run(plan).await.map(Outcome::Answer),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
-        Plan::Tool(plan) => Ok(pass_on(job, plan).await),
+        Plan::Tool(plan) => Ok(Outcome::Tool(call_server_tool(job, plan).await)),
     }
 }
 
-async fn pass_on(job: Job, plan: ToolPlan) -> Outcome {
-    Outcome::Tool(match job.call_tool(plan).await {
-        Ok(result) => result,
-        Err(error) => answer::failure(error.to_string()),
-    })
+/// A server's tool; that it can't be called is an answer too.
+pub(crate) async fn call_server_tool(job: Job, plan: ToolPlan) -> CallToolResult {
+    job.call_tool(plan).await.unwrap_or_else(|error| answer::failure(error.to_string()))
 }
 
 /// The built-in tools that are one question to Postgres.
