@@ -4,10 +4,13 @@
 
 use std::{
     collections::HashMap,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
     time::Instant,
 };
 
+use futures_util::{FutureExt, future::BoxFuture};
 use http::request::Parts;
 use rmcp::{
     model::{
@@ -16,7 +19,6 @@ use rmcp::{
     },
     transport::streamable_http_server::session::SessionId,
 };
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -32,8 +34,33 @@ use crate::{
 #[derive(Default)]
 pub(super) struct DirectCalls(Mutex<HashMap<(SessionId, RequestId), CancellationToken>>);
 
-/// The answer, or nothing if the call is cancelled.
-pub(super) type Answer = oneshot::Receiver<ServerJsonRpcMessage>;
+/// A call under way; its answer, or nothing if it is cancelled. It runs in the task of whoever waits for the answer, so
+/// that nothing is handed over, and in one of its own when nobody waits any more: it goes on and is counted.
+pub(super) struct Answer {
+    app: Arc<App>,
+    /// Locked by nobody: it makes the future one that may be looked at from other threads.
+    call: Option<Mutex<BoxFuture<'static, Option<ServerJsonRpcMessage>>>>,
+}
+
+impl Future for Answer {
+    type Output = Option<ServerJsonRpcMessage>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(call) = &mut self.call else { return Poll::Ready(None) };
+        let call = call.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let answer = ready!(call.as_mut().poll(context));
+        self.call = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.app.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
 
 impl DirectCalls {
     /// Starts the call that the message is; or gives the message back.
@@ -63,7 +90,6 @@ impl DirectCalls {
         self.lock().insert(running.key.clone(), cancel.clone());
         let span =
             tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
-        let (sender, answer) = oneshot::channel();
         let job = Job { app: app.clone(), caller, steps: Steps::default(), cancel: cancel.clone() };
         let work = async move {
             let _running = running;
@@ -72,14 +98,11 @@ impl DirectCalls {
             app.metrics.called("tool", result.is_error != Some(true), started.elapsed());
             // Clients that have sessions don't know it.
             result.result_type = None;
-            if !cancel.is_cancelled() {
-                let result = ServerResult::CallToolResult(result);
-                let _ = sender.send(ServerJsonRpcMessage::response(result, id));
-            }
+            let answer = || ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id);
+            (!cancel.is_cancelled()).then(answer)
         };
-        // A task of its own: it goes on and is counted when its client has gone.
-        app.calls.spawn(work.instrument(span));
-        Ok(answer)
+        let call = app.calls.track_future(work.instrument(span)).boxed();
+        Ok(Answer { app: app.clone(), call: Some(Mutex::new(call)) })
     }
 
     /// Whether the message cancels one of these calls, which it then does.

@@ -123,7 +123,7 @@ impl SessionManager for OwnedSessions {
             match self.direct.start(&self.app, id, message) {
                 Ok(answer) => {
                     let answer = stream::once(answer)
-                        .filter_map(|answer| ready(answer.ok().map(ServerSseMessage::from_message)));
+                        .filter_map(|answer| ready(answer.map(ServerSseMessage::from_message)));
                     return Ok(answer.left_stream());
                 }
                 Err(message) => *message,
