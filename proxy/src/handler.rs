@@ -102,11 +102,7 @@ impl Handler {
         };
         reporter.end().await;
         client.told().await;
-        let success = answered.as_ref().is_ok_and(|answer| match answer {
-            CallToolResponse::Complete(result) => result.is_error != Some(true),
-            _ => true,
-        });
-        self.app.metrics.called(kind, success, started.elapsed());
+        self.app.metrics.called(kind, is_success(&answered), started.elapsed());
         answered
     }
 }
@@ -163,8 +159,7 @@ async fn call_listed(
                 None,
             ))
         }
-        Some(Err(NoAnswer::Database(error))) => Ok(answer::from_error(&error).into()),
-        Some(Err(NoAnswer::Client(error))) => Err(error),
+        Some(Err(error)) => error.told(),
         None => Ok(interrupted().into()),
     }
 }
@@ -174,12 +169,28 @@ enum Outcome {
     Tool(CallToolResponse),
 }
 
+pub(crate) fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
+    answered.as_ref().is_ok_and(|answer| match answer {
+        CallToolResponse::Complete(result) => result.is_error != Some(true),
+        _ => true,
+    })
+}
+
 /// Why there is no result.
 enum NoAnswer {
     /// For the agent to read.
     Database(DatabaseError),
     /// The client did what it shouldn't; agents don't see those.
     Client(ErrorData),
+}
+
+impl NoAnswer {
+    fn told(self) -> Result<CallToolResponse, ErrorData> {
+        match self {
+            NoAnswer::Database(error) => Ok(answer::from_error(&error).into()),
+            NoAnswer::Client(error) => Err(error),
+        }
+    }
 }
 
 impl From<DatabaseError> for NoAnswer {
@@ -231,6 +242,11 @@ async fn carry_out(job: Job, plan: Plan, input: Input) -> Result<Outcome, NoAnsw
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
         Plan::Tool(plan) => call_tool(job, plan, input).await.map(Outcome::Tool),
     }
+}
+
+/// A server's tool, called for a client that can't be asked anything.
+pub(crate) async fn call_plainly(job: Job, plan: ToolPlan) -> Result<CallToolResponse, ErrorData> {
+    call_tool(job, plan, Input::default()).await.or_else(NoAnswer::told)
 }
 
 /// The state of a call that isn't over goes out sealed and comes back so.

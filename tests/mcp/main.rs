@@ -6,6 +6,7 @@ mod execute;
 mod listing;
 mod outages;
 mod passed_on;
+mod plain_calls;
 mod pooler;
 mod questions;
 mod request_ids;

@@ -13,6 +13,7 @@ use deadpool::{
     Runtime,
     managed::{Object, Pool, Timeouts},
 };
+use futures_util::future::join;
 use tokio::{
     sync::OnceCell,
     time::{Instant, sleep, timeout},
@@ -40,7 +41,12 @@ const LONGEST_STATEMENT: Duration = Duration::from_secs(60);
 pub(crate) enum Repeat {
     Harmless,
     Never,
+    /// It is harmless, and done when what it committed, perhaps asynchronously, is on disk.
+    UntilOnDisk,
 }
+
+/// Its commit waits for the disk, and with it for all that was committed before; it locks nothing.
+const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')";
 
 /// The pool. Cheap to clone.
 #[derive(Clone)]
@@ -78,7 +84,7 @@ impl Database {
 
     /// Whether Postgres answers now.
     pub async fn ping(&self) -> Result<(), DatabaseError> {
-        self.once("SELECT 1", &[]).await.map(drop)
+        self.once("SELECT 1", &[], Repeat::Harmless).await.map(drop)
     }
 
     /// Runs a statement that begins with `caller`'s scope in `$1` to `$4`, as [`statements`] writes them.
@@ -111,13 +117,13 @@ impl Database {
         let mut pause = Duration::from_millis(25);
         loop {
             let answer = match self.schema().await {
-                Ok(schema) => self.once(&statement(schema), parameters).await,
+                Ok(schema) => self.once(&statement(schema), parameters, repeat).await,
                 Err(error) => Err(error),
             };
             let Err(error) = answer else { return answer };
             let again = match error.again() {
                 Again::Safe => true,
-                Again::Unclear => repeat == Repeat::Harmless,
+                Again::Unclear => repeat != Repeat::Never,
                 Again::Pointless => false,
             };
             self.metrics.database_error(error.kind());
@@ -135,7 +141,7 @@ impl Database {
             .get_or_try_init(|| async {
                 let query = "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
                              JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pml'";
-                match self.once(query, &[]).await?.first() {
+                match self.once(query, &[], Repeat::Harmless).await?.first() {
                     Some(row) => row.try_get(0).map_err(|error| statement_error(&error)),
                     None => Err(DatabaseError::NotReady("the extension pml isn't installed in it.".into())),
                 }
@@ -143,12 +149,26 @@ impl Database {
             .await
     }
 
-    async fn once(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, DatabaseError> {
+    async fn once(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+        repeat: Repeat,
+    ) -> Result<Vec<Row>, DatabaseError> {
         let patience = Some(self.patience);
         let timeouts = Timeouts { wait: patience, create: patience, recycle: patience };
         let client = self.pool.timeout_get(&timeouts).await?;
         let _at_work = client.for_current_request();
-        match timeout(LONGEST_STATEMENT, client.query_typed(statement, parameters)).await {
+        let asking = async {
+            let rows = client.query_typed(statement, parameters);
+            if repeat != Repeat::UntilOnDisk {
+                return rows.await;
+            }
+            // Sent together, so that it is one round trip.
+            let (rows, flushed) = join(rows, client.query_typed(FLUSH, &[])).await;
+            flushed.and(rows)
+        };
+        match timeout(LONGEST_STATEMENT, asking).await {
             Ok(rows) => rows.map_err(|error| {
                 let error = statement_error(&error);
                 if matches!(error, DatabaseError::NotReady(_)) {

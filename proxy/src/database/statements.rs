@@ -86,15 +86,8 @@ impl Database {
     ) -> Result<Value, DatabaseError> {
         let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSONB)];
         let statement = |schema: &str| as_caller_at_once(schema, "pml_finish($5, $6)");
-        let answer = self.json_by(caller, statement, &parameters, Repeat::Harmless).await?;
-        self.flushed().await?;
+        let answer = self.json_by(caller, statement, &parameters, Repeat::UntilOnDisk).await?;
         Ok(serde_json::from_str(answer.get()).unwrap_or(Value::Null))
-    }
-
-    /// Waits until all that was committed before is on disk: the commit of an empty message is, and it comes later.
-    async fn flushed(&self) -> Result<(), DatabaseError> {
-        let statement = |_: &str| "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')".to_owned();
-        self.patiently(statement, &[], Repeat::Harmless).await.map(drop)
     }
 
     /// Calls of servers' tools; the same report may be made again.
@@ -254,7 +247,7 @@ impl Database {
              'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
              'admin', (SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'pml_admin'), \
              'proxy', (SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'pml_proxy'))";
-        let rows = self.once(query, &[]).await?;
+        let rows = self.once(query, &[], Repeat::Harmless).await?;
         rows.first().map_or(Ok(Value::Null), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
 }

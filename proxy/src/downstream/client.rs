@@ -21,8 +21,6 @@ use super::{question::Question, waiting::Waiting};
 
 /// How long a person may think.
 const LONGEST_THOUGHT: Duration = Duration::from_secs(600);
-/// What a session gets that never said what it wants.
-const USUAL_LEVEL: LoggingLevel = LoggingLevel::Info;
 /// A client that doesn't read must not hold up its own answer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -99,14 +97,9 @@ impl Client {
         self.0.log_level
     }
 
+    /// Whoever names no level is told nothing.
     fn wants(&self, message: LoggingLevel) -> bool {
-        let level = match (self.0.log_level, self.0.era) {
-            (Some(level), _) => level,
-            (None, ClientEra::Asked) => USUAL_LEVEL,
-            // A request that names no level must not be told anything.
-            (None, ClientEra::AsksAgain) => return false,
-        };
-        message as u8 >= level as u8
+        self.0.log_level.is_some_and(|level| message as u8 >= level as u8)
     }
 
     /// Asks it, and waits for whoever has to think. Dropping the future takes the question back.

@@ -19,6 +19,7 @@ use super::{
     body::HeldBody,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
     session::{OwnedSessions, REQUESTER},
+    whole,
 };
 use crate::{
     app::App,
@@ -116,6 +117,9 @@ impl Gate {
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let message = "The body isn't one JSON-RPC message (batches aren't part of the protocol).";
             return Err(Refused::new(StatusCode::BAD_REQUEST, "body", message));
+        }
+        if !streams {
+            response = whole::at_once(response).await;
         }
         // A call that runs may finish; a stream would go on telling.
         let end = if streams { accepted.revoked } else { CancellationToken::new() };

@@ -1,10 +1,12 @@
 //! MCP over streamable HTTP, and what watches over the proxy: health, readiness, metrics.
 
 mod body;
+mod direct;
 mod guard;
 mod health;
 mod limits;
 mod session;
+mod whole;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -57,7 +59,7 @@ fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
     Arc::new(Gate {
         app: app.clone(),
         limits: HttpLimits::new(config),
-        sessions: OwnedSessions::new(),
+        sessions: OwnedSessions::new(app.clone()),
         require_token: config.require_token,
     })
 }

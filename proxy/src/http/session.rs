@@ -2,41 +2,57 @@
 
 use std::{
     collections::HashMap,
+    future::ready,
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt, stream};
 use rmcp::{
-    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_server::session::{
         ServerSseMessage, SessionId, SessionManager,
         local::{LocalSessionManager, LocalSessionManagerError},
     },
 };
 
-use crate::{handler::SESSION_IDLE, scope::Identity};
+use super::direct::DirectCalls;
+use crate::{app::App, handler::SESSION_IDLE, scope::Identity};
 
 tokio::task_local! {
     /// Who makes the HTTP request that is being handled.
     pub(super) static REQUESTER: Identity;
 }
 
+/// So often at least a session is told that it is in use, or it would take itself for idle.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(600);
+
 /// rmcp's sessions, with their owners.
 pub(super) struct OwnedSessions {
     inner: LocalSessionManager,
-    owners: Mutex<HashMap<SessionId, Identity>>,
+    app: Arc<App>,
+    direct: Arc<DirectCalls>,
+    sessions: Mutex<HashMap<SessionId, Owned>>,
+}
+
+struct Owned {
+    by: Identity,
+    /// Whether its client may be asked or told something during a call.
+    converses: bool,
+    /// When the session itself last had something to do.
+    in_use: Instant,
 }
 
 impl OwnedSessions {
-    pub(super) fn new() -> Arc<OwnedSessions> {
+    pub(super) fn new(app: Arc<App>) -> Arc<OwnedSessions> {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = Some(SESSION_IDLE);
-        Arc::new(OwnedSessions { inner, owners: Mutex::default() })
+        Arc::new(OwnedSessions { inner, app, direct: Arc::default(), sessions: Mutex::default() })
     }
 
     /// Whether this session is there and is `identity`'s. To anyone else it doesn't exist.
     pub(super) fn is_of(&self, id: &str, identity: &Identity) -> bool {
-        self.lock().get(id).is_some_and(|owner| owner == identity)
+        self.lock().get(id).is_some_and(|session| session.by == *identity)
     }
 
     pub(super) fn count(&self) -> usize {
@@ -44,11 +60,32 @@ impl OwnedSessions {
     }
 
     pub(super) fn count_of(&self, identity: &Identity) -> usize {
-        self.lock().values().filter(|owner| *owner == identity).count()
+        self.lock().values().filter(|session| session.by == *identity).count()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Identity>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whoever says what it wants logged is told it during calls.
+    fn note_log_level(&self, id: &SessionId, message: &ClientJsonRpcMessage) {
+        if let JsonRpcMessage::Request(request) = message
+            && matches!(request.request, ClientRequest::SetLevelRequest(_))
+            && let Some(session) = self.lock().get_mut(id)
+        {
+            session.converses = true;
+        }
+    }
+
+    /// Whether a call may pass the session by.
+    fn may_pass_by(&self, id: &SessionId) -> bool {
+        let mut sessions = self.lock();
+        let Some(session) = sessions.get_mut(id) else { return false };
+        let told = session.in_use.elapsed() < SIGN_OF_LIFE;
+        if !told {
+            session.in_use = Instant::now();
+        }
+        told && !session.converses
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Owned>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -58,8 +95,8 @@ impl SessionManager for OwnedSessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.inner.create_session().await?;
-        let owner = REQUESTER.try_with(Clone::clone).unwrap_or(Identity::Configured);
-        self.lock().insert(id.clone(), owner);
+        let by = REQUESTER.try_with(Clone::clone).unwrap_or(Identity::Configured);
+        self.lock().insert(id.clone(), Owned { by, converses: true, in_use: Instant::now() });
         Ok((id, transport))
     }
 
@@ -68,6 +105,13 @@ impl SessionManager for OwnedSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        if let JsonRpcMessage::Request(request) = &message
+            && let ClientRequest::InitializeRequest(hello) = &request.request
+            && let Some(session) = self.lock().get_mut(id)
+        {
+            let can = &hello.params.capabilities;
+            session.converses = can.elicitation.is_some() || can.sampling.is_some() || can.roots.is_some();
+        }
         self.inner.initialize_session(id, message).await
     }
 
@@ -85,10 +129,26 @@ impl SessionManager for OwnedSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.inner.create_stream(id, message).await
+        self.note_log_level(id, &message);
+        let message = if self.may_pass_by(id) {
+            match self.direct.start(&self.app, id, message) {
+                Ok(answer) => {
+                    let answer = stream::once(answer)
+                        .filter_map(|answer| ready(answer.map(ServerSseMessage::from_message)));
+                    return Ok(answer.left_stream());
+                }
+                Err(message) => *message,
+            }
+        } else {
+            message
+        };
+        Ok(self.inner.create_stream(id, message).await?.right_stream())
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        if self.direct.cancels(id, &message) {
+            return Ok(());
+        }
         self.inner.accept_message(id, message).await
     }
 

@@ -1,0 +1,146 @@
+//! An answer that is there at once goes out whole, as JSON: one write here and one read at the client. A session's answers
+//! come as event streams, which clients of any age can also do without.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    response::Response,
+};
+use http::{
+    HeaderValue,
+    header::{CACHE_CONTROL, CONTENT_TYPE},
+};
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, timeout_at};
+
+/// For so long a stream is held back; a call that takes longer is told about as it goes on.
+const AT_ONCE: Duration = Duration::from_millis(50);
+
+/// The response with its stream made whole, if that ends at once and held just one message.
+pub(super) async fn at_once(response: Response) -> Response {
+    let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+    if !is_stream {
+        return response;
+    }
+    let (mut head, mut body) = response.into_parts();
+    let deadline = Instant::now() + AT_ONCE;
+    let mut held = VecDeque::new();
+    let ended = loop {
+        match timeout_at(deadline, next_frame(&mut body)).await {
+            Ok(Some(Ok(frame))) => held.push_back(frame),
+            Ok(None) => break true,
+            Ok(Some(Err(_))) | Err(_) => break false,
+        }
+    };
+    match if ended { only_message(&held) } else { None } {
+        Some(message) => {
+            head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            head.headers.remove(CACHE_CONTROL);
+            head.headers.remove("x-accel-buffering");
+            Response::from_parts(head, Body::from(message))
+        }
+        None => Response::from_parts(head, Body::new(HeldBack { held, rest: body })),
+    }
+}
+
+async fn next_frame(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
+    std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
+}
+
+/// The data of the events, if just one has any. A message is one line of JSON.
+fn only_message(frames: &VecDeque<Frame<Bytes>>) -> Option<Bytes> {
+    let mut found = None;
+    for frame in frames {
+        let bytes = frame.data_ref()?;
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let data = line.strip_prefix(b"data:").map(<[u8]>::trim_ascii).filter(|data| !data.is_empty());
+            if let Some(data) = data
+                && found.replace(bytes.slice_ref(data)).is_some()
+            {
+                return None;
+            }
+        }
+    }
+    found
+}
+
+/// What was read already, and then the rest.
+struct HeldBack {
+    held: VecDeque<Frame<Bytes>>,
+    rest: Body,
+}
+
+impl HttpBody for HeldBack {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.held.pop_front() {
+            Some(frame) => Poll::Ready(Some(Ok(frame))),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.held.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        body::{Body, Bytes, to_bytes},
+        response::Response,
+    };
+    use futures_util::{StreamExt, stream};
+    use http::header::CONTENT_TYPE;
+
+    use super::at_once;
+
+    const PRIMING: &str = "data: \nid: 0/1\nretry: 3000\n\n";
+    const ANSWER: &str = "data: {\"id\":1}\nid: 1/1\n\n";
+
+    async fn sent(events: &'static [&'static str], ends: bool) -> (String, String) {
+        let events = stream::iter(events.iter().map(|event| Ok::<_, std::io::Error>(Bytes::from(*event))));
+        // A call that takes its time: the end comes only after the stream was let go.
+        let end = stream::once(async move {
+            if !ends {
+                tokio::time::sleep(super::AT_ONCE * 2).await;
+            }
+            Ok(Bytes::new())
+        });
+        let response = Response::builder()
+            .header(CONTENT_TYPE, "text/event-stream")
+            .body(Body::from_stream(events.chain(end)));
+        let response = at_once(response.unwrap()).await;
+        let kind = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (kind, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_there_goes_as_json() {
+        assert_eq!(sent(&[PRIMING, ANSWER], true).await, ("application/json".into(), "{\"id\":1}".into()));
+    }
+
+    #[tokio::test]
+    async fn what_takes_time_or_says_more_stays_a_stream() {
+        let stream = |text: String| ("text/event-stream".to_owned(), text);
+        assert_eq!(sent(&[PRIMING, ANSWER], false).await, stream(format!("{PRIMING}{ANSWER}")));
+        assert_eq!(sent(&[PRIMING], false).await, stream(PRIMING.into()));
+        assert_eq!(sent(&[ANSWER, ANSWER], true).await, stream(format!("{ANSWER}{ANSWER}")));
+    }
+}

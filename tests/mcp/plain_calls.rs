@@ -1,0 +1,154 @@
+//! Calls of servers' tools as the plainest clients make them: a session, no progress wanted, nothing that a server could ask.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pml_tests::{
+    Ask, Database,
+    mcp::{Proxy, ProxySetup, eventually, runtime},
+    peers::{node, program, servers_file},
+};
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A proxy with one server, and a session with it.
+struct Session {
+    proxy: Proxy,
+    id: String,
+    folder: TempDir,
+}
+
+impl Session {
+    fn open(database: &Database) -> Session {
+        database.create_role("proxy", &["pml_proxy"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = journal(folder.path());
+        let moody = json!({"command": node(), "args": [program("moody_server.mjs"), journal]});
+        let file = servers_file(folder.path(), &json!({"moody": moody}));
+        let file = file.to_str().expect("a readable path");
+        let proxy = ProxySetup::new(database).args(&["--mcp-servers", file]).start();
+        proxy.is_ready();
+        let mut session = Session { proxy, id: String::new(), folder };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "plain", "version": "1"}});
+        let welcome = session.post(&request(1, "initialize", &hello));
+        session.id = welcome.0["mcp-session-id"].to_str().unwrap().to_owned();
+        session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        session.post(&request(2, "tools/list", &json!({})));
+        session
+    }
+
+    fn post(&self, message: &Value) -> (HeaderMap, String) {
+        runtime().block_on(post(self.proxy.url.clone(), self.id.clone(), message.clone()))
+    }
+
+    fn journal(&self) -> Vec<String> {
+        let text = fs::read_to_string(journal(self.folder.path())).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn noted(&self, what: &str) -> usize {
+        self.journal().iter().filter(|line| line.starts_with(what)).count()
+    }
+}
+
+fn journal(folder: &Path) -> PathBuf {
+    folder.join("journal")
+}
+
+/// The whole response.
+async fn post(url: String, session: String, message: Value) -> (HeaderMap, String) {
+    let mut request = reqwest::Client::new()
+        .post(url)
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .body(message.to_string());
+    if !session.is_empty() {
+        request = request.header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25");
+    }
+    let response = request.send().await.expect("a response");
+    (response.headers().clone(), response.text().await.expect("a body"))
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+fn call(id: u64, tool: &str, arguments: &Value) -> Value {
+    request(id, "tools/call", &json!({"name": format!("mcp__moody__{tool}"), "arguments": arguments}))
+}
+
+#[test]
+fn an_answer_is_the_same_the_first_time_and_later() {
+    let database = Database::new();
+    let session = Session::open(&database);
+    let content =
+        json!({"content": [{"type": "text", "text": "hi"}], "structuredContent": {"n": 1}, "isError": false});
+    for id in 3..6 {
+        let (_, answer) = session.post(&call(id, "raw", &json!({"result": content})));
+        // As JSON, or in a stream if it took its time.
+        let message =
+            answer.lines().map(|line| line.trim_start_matches("data:")).find(|line| line.contains('{'));
+        let answer: Value = serde_json::from_str(message.expect("a message")).expect("JSON");
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": id, "result": content}));
+    }
+    let mut sql = database.connect();
+    eventually("each is counted", || {
+        (sql.number("SELECT count(*) FROM pml.tool_usage WHERE tool_id = 'moody:raw'") == 3).then_some(())
+    });
+    let metrics = runtime().block_on(async {
+        reqwest::get(session.proxy.page("/metrics")).await.unwrap().text().await.unwrap()
+    });
+    assert!(metrics.contains("pml_tool_calls_total{kind=\"tool\",outcome=\"success\"} 3"), "{metrics}");
+}
+
+#[test]
+fn a_cancelled_call_is_cancelled_at_the_server_and_gets_no_answer() {
+    let database = Database::new();
+    let session = Session::open(&database);
+    // The first goes the long way, since it isn't known yet what its name stands for.
+    for (round, id) in (1..).zip(3..5) {
+        let waiting = runtime().spawn(post(
+            session.proxy.url.clone(),
+            session.id.clone(),
+            call(id, "cancellable", &json!({})),
+        ));
+        eventually("the call is under way", || (session.noted("waiting") == round).then_some(()));
+        let params = json!({"requestId": id, "reason": "enough"});
+        session.post(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+        eventually("the server hears of it", || (session.noted("cancelled") == round).then_some(()));
+        let (_, text) = runtime().block_on(waiting).unwrap();
+        assert!(!text.contains("\"result\"") && !text.contains("\"error\""), "{text}");
+    }
+    let mut sql = database.connect();
+    eventually("both are counted", || {
+        (sql.number("SELECT count(*) FROM pml.tool_usage WHERE NOT success") == 2).then_some(())
+    });
+}
+
+#[test]
+fn a_call_whose_client_has_gone_is_counted() {
+    let database = Database::new();
+    let session = Session::open(&database);
+    let proceed = session.folder.path().join("proceed");
+    fs::write(&proceed, "").unwrap();
+    session.post(&call(3, "late", &json!({"file": proceed})));
+    fs::remove_file(&proceed).unwrap();
+    let waiting = runtime().spawn(post(
+        session.proxy.url.clone(),
+        session.id.clone(),
+        call(4, "late", &json!({"file": proceed})),
+    ));
+    eventually("the call is under way", || {
+        let ask = async { reqwest::get(session.proxy.page("/metrics")).await.ok()?.text().await.ok() };
+        runtime().block_on(ask).is_some_and(|text| text.contains("pml_calls_running 1")).then_some(())
+    });
+    waiting.abort();
+    fs::write(&proceed, "").unwrap();
+    let mut sql = database.connect();
+    eventually("both are counted", || {
+        (sql.number("SELECT count(*) FROM pml.tool_usage WHERE tool_id = 'moody:late'") == 2).then_some(())
+    });
+}
