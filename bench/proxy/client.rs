@@ -22,13 +22,15 @@ const VERSION: &str = "2025-11-25";
 pub(crate) enum Address {
     /// Streamable HTTP.
     Http(String),
+    /// The same, but requests don't say which version of the protocol they are, as it was before 2025-06-18.
+    UnversionedHttp(String),
     /// The HTTP transport before it: a stream for the answers, another address for the questions.
     EventStream(String),
     Stdio(Vec<String>),
 }
 
 enum Wire {
-    Http { url: String, session: Option<String>, version: Option<String> },
+    Http { url: String, session: Option<String>, version: Option<String>, says_version: bool },
     EventStream { post_to: String, stream: Response, unread: Vec<u8> },
     Stdio { to: ChildStdin, from: Lines<BufReader<ChildStdout>>, _process: Child },
 }
@@ -110,14 +112,19 @@ async fn answer_from(stream: &mut Response, unread: &mut Vec<u8>, id: u64) -> Re
 impl Client {
     pub(crate) async fn connect(http: &reqwest::Client, address: &Address) -> Result<Client> {
         let wire = match address {
-            Address::Http(url) => Wire::Http { url: url.clone(), session: None, version: None },
+            Address::Http(url) => {
+                Wire::Http { url: url.clone(), session: None, version: None, says_version: true }
+            }
+            Address::UnversionedHttp(url) => {
+                Wire::Http { url: url.clone(), session: None, version: None, says_version: false }
+            }
             Address::EventStream(url) => event_stream(http, url).await?,
             Address::Stdio(command) => stdio(command)?,
         };
         let mut client = Client { http: http.clone(), wire, last_id: 0 };
         let hello = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
         let welcome = client.request("initialize", &hello).await?;
-        if let Wire::Http { version, .. } = &mut client.wire {
+        if let Wire::Http { version, says_version: true, .. } = &mut client.wire {
             *version = welcome.result["protocolVersion"].as_str().map(str::to_owned);
         }
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string()).await?;
@@ -166,7 +173,7 @@ impl Client {
 
     async fn send(&mut self, message: String) -> Result<Option<Response>> {
         match &mut self.wire {
-            Wire::Http { url, session, version } => {
+            Wire::Http { url, session, version, .. } => {
                 let mut request = post(&self.http, url, message);
                 if let Some(session) = session {
                     request = request.header("mcp-session-id", session.as_str());
