@@ -304,9 +304,8 @@ impl Scanner<'_> {
     /// How often what a bracket holds that opens here may be read.
     fn times_read(&self, open: u8) -> usize {
         let in_angles = if self.frame.angles > 0 { 3 } else { 1 };
-        let is_second_try = open == b'('
-            && (self.prev == Prev::Greater
-                || (self.prev == Prev::Colon && self.before_prev == Prev::CloseParen));
+        let is_second_try = self.prev == Prev::Greater
+            || (open == b'(' && self.prev == Prev::Colon && self.before_prev == Prev::CloseParen);
         self.frame.times_read.saturating_mul(in_angles * if is_second_try { 2 } else { 1 })
     }
 

@@ -149,9 +149,15 @@ proptest::proptest! {
 /// Each try of types or a function that fails reads all that is inside of it again, the tries in there included.
 #[test]
 fn what_is_read_again_and_again_ends_soon() {
-    for (open, close) in
-        [("{8<", "}"), ("<T>(", ")"), ("x=(a):(", ")"), ("x=<T>(a=", ")"), ("async<T>(a=", ")")]
-    {
+    for (open, close) in [
+        ("{8<", "}"),
+        ("<T>(", ")"),
+        ("<T>[", "]"),
+        ("<T>{a:", "}"),
+        ("x=(a):(", ")"),
+        ("x=<T>(a=", ")"),
+        ("async<T>(a=", ")"),
+    ] {
         let error = refused(&format!("{}a{}", open.repeat(40), close.repeat(40)));
         assert_eq!(error.kind, ErrorKind::TooComplex, "{open}");
         assert!(error.hint.is_some_and(|hint| hint.contains("types")), "{open}");
