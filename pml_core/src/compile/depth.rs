@@ -53,12 +53,15 @@ struct Frame {
     statement: usize,
     expression: usize,
     angles: usize,
+    /// How often what stands here may be read: in the frame as a whole, and now, inside of assertions.
+    times_read_whole: usize,
     times_read: usize,
 }
 
 impl Frame {
-    fn new(open: u8, at: usize, is_head: bool) -> Self {
-        Self { open, at, is_head, statement: 0, expression: 0, angles: 0, times_read: 1 }
+    fn new(open: u8, at: usize, is_head: bool, times_read: usize) -> Self {
+        let times_read_whole = times_read;
+        Self { open, at, is_head, statement: 0, expression: 0, angles: 0, times_read_whole, times_read }
     }
 
     fn levels(&self) -> usize {
@@ -92,7 +95,7 @@ pub(crate) fn check_depth(code: &str) -> Result<usize, CompileError> {
         bytes: code.as_bytes(),
         at: 0,
         frames: Vec::new(),
-        frame: Frame::new(b' ', 0, false),
+        frame: Frame::new(b' ', 0, false, 1),
         outer_levels: 0,
         deepest: 0,
         prev: Prev::Start,
@@ -206,6 +209,7 @@ impl Scanner<'_> {
             }
             b',' => {
                 self.frame.expression = 0;
+                self.frame.times_read = self.frame.times_read_whole;
                 self.advance(1, Prev::Comma);
             }
             b':' => {
@@ -233,6 +237,12 @@ impl Scanner<'_> {
                 } else {
                     self.frame.expression += ASSERTION_WEIGHT - 1;
                     self.frame.angles += 1;
+                    if !self.behind_binary_operator() {
+                        // First taken for a generic arrow function, with all that is assigned or chosen behind it.
+                        let times_read = self.frame.times_read.saturating_mul(2);
+                        self.check_read_again(times_read)?;
+                        self.frame.times_read = times_read;
+                    }
                 }
                 self.operator(1, Prev::Operator);
             }
@@ -283,22 +293,34 @@ impl Scanner<'_> {
         self.frame.statement = 0;
         self.frame.expression = 0;
         self.frame.angles = 0;
+        self.frame.times_read = self.frame.times_read_whole;
     }
 
     fn push(&mut self, open: u8, is_head: bool) -> Result<(), CompileError> {
         let times_read = self.times_read(open);
-        if times_read.saturating_mul(self.bytes.len()) > MAX_READ_AGAIN {
-            return Err(self.refuse(
-                self.at,
-                ErrorKind::TooComplex,
-                "there are too many types and brackets inside of each other here",
-                "give the inner types names of their own, or put inner expressions into variables",
-            ));
-        }
+        self.check_read_again(times_read)?;
         self.outer_levels += self.frame.levels();
-        let inner = Frame { times_read, ..Frame::new(open, self.at, is_head) };
+        let inner = Frame::new(open, self.at, is_head, times_read);
         self.frames.push(std::mem::replace(&mut self.frame, inner));
         Ok(())
+    }
+
+    fn check_read_again(&self, times_read: usize) -> Result<(), CompileError> {
+        if times_read.saturating_mul(self.bytes.len()) <= MAX_READ_AGAIN {
+            return Ok(());
+        }
+        Err(self.refuse(
+            self.at,
+            ErrorKind::TooComplex,
+            "there are too many types and brackets inside of each other here",
+            "give the inner types names of their own, or put inner expressions into variables",
+        ))
+    }
+
+    /// Whether the last operator is for sure one that takes no assignment or arrow function behind it.
+    fn behind_binary_operator(&self) -> bool {
+        let before = self.bytes[..self.at].iter().rev().find(|byte| !is(**byte, BLANK));
+        self.prev == Prev::Operator && before.is_some_and(|byte| b"+-*%^&|<".contains(byte))
     }
 
     /// How often what a bracket holds that opens here may be read.

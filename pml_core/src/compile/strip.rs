@@ -181,6 +181,10 @@ impl Stripper<'_> {
     /// `expr!`: what follows on the next line goes on with it, with the mark or without.
     fn remove_bang(&mut self, expr: &Expr, whole: Span) {
         self.remove(range(expr.span()).end..range(whole).end);
+        if matches!(expr, Expr::Lit(Lit::Num(_))) {
+            // `1!.x` without it would be `1.x`, a number with a letter.
+            self.edits.insert(range(whole).end, " ");
+        }
         expr.visit_with(self);
     }
 

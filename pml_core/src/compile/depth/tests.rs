@@ -157,6 +157,10 @@ fn what_is_read_again_and_again_ends_soon() {
         ("x=(a):(", ")"),
         ("x=<T>(a=", ")"),
         ("async<T>(a=", ")"),
+        ("oa%=<T>", ""),
+        ("a?<T>", ":0"),
+        ("a=>\n<T>", ""),
+        ("x=<T> /* */ ", ""),
     ] {
         let error = refused(&format!("{}a{}", open.repeat(40), close.repeat(40)));
         assert_eq!(error.kind, ErrorKind::TooComplex, "{open}");
@@ -167,6 +171,11 @@ fn what_is_read_again_and_again_ends_soon() {
         ("type A = Promise<{ b: Array<{ c: Map<string, { d: Set<{ e: Partial<G> }> }> }> }>;", 30),
         ("for (let i = 0; i < n; i++) { if (i < 3) { f((x) => { while (x < 1) { g() } }) } }", 3000),
         ("x = a ? (b) : (c ? (d) : (e ? (f) : (g ? (h) : (i))));", 100),
+        (
+            "x = <number>a + <number>b + <number>c + <number>d + <number>e + <number>f + <number>g + <number>h;",
+            100,
+        ),
+        ("f(<A>a, <B>b, <C>c, <D>d, <E>e, <F>f, <G>g, <H>h, <I>i, <J>j, <K>k);", 100),
         ("x = f<A>(g<B>(new Map<C, D>(h<E>(<T>(y: T) => i<F>(y)))));", 100),
     ] {
         check_depth(&code.repeat(times)).unwrap_or_else(|error| panic!("{code}: {error}"));
