@@ -222,6 +222,8 @@ mod tests {
     fn words_stay_apart_when_what_was_between_them_goes() {
         assert_eq!(executable("for (const key!in x) {}"), "for (const key in x) {}");
         assert_eq!(executable("x = y!in z"), "x = y in z");
+        assert_eq!(executable("x = y!!in z"), "x = y in z");
+        assert_eq!(executable("x = 3!.d + 4!!.e"), "x = 3 .d + 4 .e");
         assert_eq!(executable("for (const x of<any>y) {}"), "for (const x of y) {}");
         assert_eq!(executable("return<T>x"), "return x");
     }
