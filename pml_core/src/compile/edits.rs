@@ -71,11 +71,13 @@ impl Edits {
         // Behind a lone CR, an LF would be the end of the same line.
         let before = code.get(..range.start).unwrap_or_default();
         let follows_cr = kept.starts_with('\n') && before.ends_with('\r');
-        // Two words must not become one.
-        let joins_words = kept.is_empty()
-            && before.ends_with(is_of_word)
-            && code.get(range.end..).is_some_and(|after| after.starts_with(is_of_word));
-        self.replace(range, if follows_cr || joins_words { format!(" {kept}") } else { kept });
+        // Two words must not become one, nor `1!.x` the number `1.` with a letter. Other marks before may go as well.
+        let left = before.trim_end_matches('!');
+        let right = code.get(range.end..).unwrap_or_default();
+        let joins = kept.is_empty()
+            && (left.ends_with(is_of_word) && right.starts_with(is_of_word)
+                || left.ends_with(|c: char| c.is_ascii_digit()) && right.starts_with('.'));
+        self.replace(range, if follows_cr || joins { format!(" {kept}") } else { kept });
     }
 
     pub(crate) fn append(&mut self, mut other: Edits) {

@@ -181,20 +181,6 @@ impl Stripper<'_> {
     /// `expr!`: what follows on the next line goes on with it, with the mark or without.
     fn remove_bang(&mut self, expr: &Expr, whole: Span) {
         self.remove(range(expr.span()).end..range(whole).end);
-        let mut innermost = expr;
-        while let Expr::TsNonNull(inner) = innermost {
-            innermost = &inner.expr;
-        }
-        // `1!.x` would become `1.x`, a number with a letter; `a!!in b` would become `ain b`, which a single removal sees to.
-        let end = range(whole).end;
-        let joins = match self.text(end..self.code.len()).chars().next() {
-            Some('.') => matches!(innermost, Expr::Lit(Lit::Num(_))),
-            Some(next) => next.is_alphanumeric() && matches!(expr, Expr::TsNonNull(_)),
-            None => false,
-        };
-        if joins {
-            self.edits.insert(end, " ");
-        }
         expr.visit_with(self);
     }
 
