@@ -3,19 +3,18 @@
 
 mod bytes;
 mod literals;
+mod read_again;
 mod words;
 
 use super::error::{CompileError, ErrorKind};
 use bytes::{BLANK, WORD, is};
+use read_again::Reading;
 use words::{Word, classify};
 
 /// More nesting than any hand-written program has; the stack is sized for it.
 pub const MAX_DEPTH: usize = 400;
 /// Open `<` in one expression: each makes the parser try type arguments, at a cost that grows with the square.
 const MAX_ANGLES: usize = 16;
-/// What the parser first takes for types or for a function it reads again, with all that is inside of it. This many bytes are
-/// about half a second's worth.
-const MAX_READ_AGAIN: usize = 8 * 1024 * 1024;
 /// A `<T>x` assertion is re-read by every one around it, so it counts as several levels.
 const ASSERTION_WEIGHT: usize = 8;
 
@@ -26,6 +25,7 @@ enum Prev {
     Operand,
     /// An operand that may also be a modifier or an operator of types, so that a line end after it ends nothing.
     Contextual,
+    Async,
     Operator,
     Increment,
     Bang,
@@ -53,15 +53,12 @@ struct Frame {
     statement: usize,
     expression: usize,
     angles: usize,
-    /// How often what stands here may be read: in the frame as a whole, and now, inside of assertions.
-    times_read_whole: usize,
-    times_read: usize,
+    reading: Reading,
 }
 
 impl Frame {
     fn new(open: u8, at: usize, is_head: bool, times_read: usize) -> Self {
-        let times_read_whole = times_read;
-        Self { open, at, is_head, statement: 0, expression: 0, angles: 0, times_read_whole, times_read }
+        Self { open, at, is_head, statement: 0, expression: 0, angles: 0, reading: Reading::new(times_read) }
     }
 
     fn levels(&self) -> usize {
@@ -153,6 +150,7 @@ impl Scanner<'_> {
                     "split it into smaller statements or functions",
                 ));
             }
+            self.check_read_again()?;
         }
         if self.frames.is_empty() {
             return Ok(());
@@ -167,18 +165,18 @@ impl Scanner<'_> {
         match byte {
             b'\'' | b'"' => self.string(byte),
             b'`' => {
-                self.push(b'`', false)?;
+                self.push(b'`', false);
                 self.at += 1;
                 self.template()
             }
             b'(' => {
                 let is_head = self.prev == Prev::HeadWord;
-                self.push(b'(', is_head)?;
+                self.push(b'(', is_head);
                 self.advance(1, Prev::Open);
                 Ok(())
             }
             b'[' | b'{' => {
-                self.push(byte, false)?;
+                self.push(byte, false);
                 self.advance(1, Prev::Open);
                 Ok(())
             }
@@ -209,10 +207,11 @@ impl Scanner<'_> {
             }
             b',' => {
                 self.frame.expression = 0;
-                self.frame.times_read = self.frame.times_read_whole;
+                self.frame.reading.end_expression();
                 self.advance(1, Prev::Comma);
             }
             b':' => {
+                self.read_again_behind_colon();
                 let in_list = matches!(self.before_prev, Prev::Comma | Prev::Question | Prev::Operator);
                 if self.prev == Prev::Operand && !in_list {
                     self.frame.statement += 1;
@@ -227,22 +226,20 @@ impl Scanner<'_> {
             b'?' if !rest.starts_with(b"??") => self.operator(1, Prev::Question),
             b'.' if rest.starts_with(b"...") => self.operator(3, Prev::Operator),
             b'.' => self.operator(1, Prev::Dot),
-            b'=' if rest.starts_with(b"=>") => self.operator(2, Prev::Operator),
+            b'=' if rest.starts_with(b"=>") => {
+                self.frame.reading.behind_arrow();
+                self.operator(2, Prev::Operator);
+            }
             b'<' if rest.starts_with(b"<!--") => {
                 return Err(self.html_comment());
             }
             b'<' => {
-                if matches!(self.prev, Prev::Operand | Prev::Contextual | Prev::CloseParen | Prev::Greater) {
+                self.read_again_behind_angle();
+                if self.is_behind_operand() {
                     self.frame.angles += if rest.starts_with(b"<<") { 2 } else { 1 };
                 } else {
                     self.frame.expression += ASSERTION_WEIGHT - 1;
                     self.frame.angles += 1;
-                    if !self.behind_binary_operator() {
-                        // First taken for a generic arrow function, with all that is assigned or chosen behind it.
-                        let times_read = self.frame.times_read.saturating_mul(2);
-                        self.check_read_again(times_read)?;
-                        self.frame.times_read = times_read;
-                    }
                 }
                 self.operator(1, Prev::Operator);
             }
@@ -254,8 +251,10 @@ impl Scanner<'_> {
             b'+' | b'-' if rest.get(1) == Some(&byte) => self.operator(2, Prev::Increment),
             b'!' if rest.get(1) != Some(&b'=') => self.operator(1, Prev::Bang),
             b'=' | b'!' | b'+' | b'-' | b'*' | b'%' | b'^' | b'~' | b'?' => {
-                // None of these can stand in type arguments, so a `<` before was a comparison.
-                self.frame.angles = 0;
+                // None of these can stand in type arguments, so a `<` before was a comparison; but `-1` is a type.
+                if byte != b'-' || self.is_behind_operand() {
+                    self.frame.angles = 0;
+                }
                 self.operator(1, Prev::Operator);
             }
             b'&' | b'|' => {
@@ -293,42 +292,14 @@ impl Scanner<'_> {
         self.frame.statement = 0;
         self.frame.expression = 0;
         self.frame.angles = 0;
-        self.frame.times_read = self.frame.times_read_whole;
+        self.frame.reading.end_expression();
     }
 
-    fn push(&mut self, open: u8, is_head: bool) -> Result<(), CompileError> {
-        let times_read = self.times_read(open);
-        self.check_read_again(times_read)?;
+    fn push(&mut self, open: u8, is_head: bool) {
+        let times_read = self.times_read_inside(open);
         self.outer_levels += self.frame.levels();
         let inner = Frame::new(open, self.at, is_head, times_read);
         self.frames.push(std::mem::replace(&mut self.frame, inner));
-        Ok(())
-    }
-
-    fn check_read_again(&self, times_read: usize) -> Result<(), CompileError> {
-        if times_read.saturating_mul(self.bytes.len()) <= MAX_READ_AGAIN {
-            return Ok(());
-        }
-        Err(self.refuse(
-            self.at,
-            ErrorKind::TooComplex,
-            "there are too many types and brackets inside of each other here",
-            "give the inner types names of their own, or put inner expressions into variables",
-        ))
-    }
-
-    /// Whether the last operator is for sure one that takes no assignment or arrow function behind it.
-    fn behind_binary_operator(&self) -> bool {
-        let before = self.bytes[..self.at].iter().rev().find(|byte| !is(**byte, BLANK));
-        self.prev == Prev::Operator && before.is_some_and(|byte| b"+-*%^&|<".contains(byte))
-    }
-
-    /// How often what a bracket holds that opens here may be read.
-    fn times_read(&self, open: u8) -> usize {
-        let in_angles = if self.frame.angles > 0 { 3 } else { 1 };
-        let is_second_try = self.prev == Prev::Greater
-            || (open == b'(' && self.prev == Prev::Colon && self.before_prev == Prev::CloseParen);
-        self.frame.times_read.saturating_mul(in_angles * if is_second_try { 2 } else { 1 })
     }
 
     /// Leaves the current frame; what it was part of got one link longer (`f()()()`).
@@ -409,11 +380,14 @@ impl Scanner<'_> {
         if ends_before && !continues {
             self.reset();
         }
+        if class != Word::Plain {
+            self.read_again_behind_word(start);
+        }
         let kind = match class {
             Word::Plain => Prev::Operand,
             Word::Contextual => {
                 self.frame.expression += 1;
-                Prev::Contextual
+                if word == "async" { Prev::Async } else { Prev::Contextual }
             }
             Word::Infix | Word::Prefix => {
                 self.frame.expression += 1;

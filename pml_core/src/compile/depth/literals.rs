@@ -54,7 +54,7 @@ impl Scanner<'_> {
                     return Ok(());
                 }
                 Some(b'$') if self.peek(1) == Some(b'{') => {
-                    self.push(b'$', false)?;
+                    self.push(b'$', false);
                     self.advance(2, Prev::Open);
                     return Ok(());
                 }
