@@ -49,6 +49,7 @@ CREATE FUNCTION @extschema@.pml_tools_used(report uuid, calls jsonb) RETURNS int
 DECLARE
   here_org text := @extschema@.pml_org();
   here_project text := @extschema@.pml_project();
+  here_actor text := @extschema@.pml_actor();
   counted integer;
 BEGIN
   PERFORM @extschema@.pml_check_may_act(here_org, here_project);
@@ -62,18 +63,21 @@ BEGIN
   END IF;
   -- Remembered for a while, so that a report whose answer was lost may be made again: it waits for the first here.
   INSERT INTO pml.workflow_state (workflow_id, org, project, actor, answer, finished_at)
-  VALUES (report, here_org, here_project, @extschema@.pml_actor(), '{"status": "reported"}', now())
+  VALUES (report, here_org, here_project, here_actor, '{"status": "reported"}', now())
   ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RETURN 0;
   END IF;
   INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, success, duration_ms, error_message, used_at)
-  SELECT here_org, here_project, @extschema@.pml_actor(), c.server, c.server || ':' || (c.call ->> 'tool'),
-         (c.call -> 'success')::boolean, @extschema@.pml_duration(c.call -> 'duration_ms'),
-         @extschema@.pml_error_text(c.call -> 'error'),
-         now() - @extschema@.pml_duration(c.call -> 'ago_ms') * interval '1 millisecond'
-  FROM (SELECT given.call, given.place, substr(@extschema@.pml_check_server_name(given.call ->> 'server'), 5) AS server
-        FROM jsonb_array_elements(calls) WITH ORDINALITY AS given (call, place)) AS c
+  SELECT here_org, here_project, here_actor, s.name, s.name || ':' || c.tool, c.success,
+         @extschema@.pml_duration(c.duration_ms), @extschema@.pml_error_text(c.error),
+         now() - @extschema@.pml_duration(c.ago_ms) * interval '1 millisecond'
+  FROM ROWS FROM (jsonb_to_recordset(calls)
+         AS (server text, tool text, success boolean, duration_ms jsonb, error jsonb, ago_ms jsonb))
+       WITH ORDINALITY AS c (server, tool, success, duration_ms, error, ago_ms, place)
+  JOIN (SELECT g.server, substr(@extschema@.pml_check_server_name(g.server), 5) AS name
+        FROM jsonb_to_recordset(calls) AS g (server text) GROUP BY g.server) AS s
+    ON s.server = c.server
   ORDER BY c.place;
   GET DIAGNOSTICS counted = ROW_COUNT;
   PERFORM @extschema@.pml_forget_expired(20);

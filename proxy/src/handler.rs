@@ -23,14 +23,14 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    downstream::{Client, DownstreamError, Input},
+    downstream::{Client, DownstreamError, Input, PlainAnswer},
     request_state::{Holder, NotOurs},
     run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
@@ -169,7 +169,7 @@ enum Outcome {
     Tool(CallToolResponse),
 }
 
-pub(crate) fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
+fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
     answered.as_ref().is_ok_and(|answer| match answer {
         CallToolResponse::Complete(result) => result.is_error != Some(true),
         _ => true,
@@ -245,8 +245,15 @@ async fn carry_out(job: Job, plan: Plan, input: Input) -> Result<Outcome, NoAnsw
 }
 
 /// A server's tool, called for a client that can't be asked anything.
-pub(crate) async fn call_plainly(job: Job, plan: ToolPlan) -> Result<CallToolResponse, ErrorData> {
-    call_tool(job, plan, Input::default()).await.or_else(NoAnswer::told)
+pub(crate) async fn pass_on(
+    job: Job,
+    tool: ServerTool,
+    arguments: Option<Box<RawValue>>,
+) -> Result<PlainAnswer, ErrorData> {
+    match job.pass_on(tool, arguments).await {
+        Ok(answer) => Ok(answer),
+        Err(error) => failed(error, false).map(PlainAnswer::of),
+    }
 }
 
 /// The state of a call that isn't over goes out sealed and comes back so.
@@ -265,16 +272,22 @@ async fn call_tool(job: Job, plan: ToolPlan, mut input: Input) -> Result<CallToo
             asked.into()
         }
         Ok(answer) => answer,
-        // What the client lacks, or answered wrongly, is for the client to know, as the protocol has it.
-        Err(DownstreamError::Refused { code, message, data, .. })
+        Err(error) => failed(error, answers).map_err(NoAnswer::Client)?.into(),
+    })
+}
+
+/// A failed call as a result for the agent; or an error, if it `answers` a question or lacks what the client should have.
+fn failed(error: DownstreamError, answers: bool) -> Result<CallToolResult, ErrorData> {
+    match error {
+        // That is for the client to know, as the protocol has it.
+        DownstreamError::Refused { code, message, data, .. }
             if code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY.0
                 || (answers && code == ErrorCode::INVALID_PARAMS.0) =>
         {
-            let error = ErrorData::new(ErrorCode(code), message, data.map(|data| *data));
-            return Err(NoAnswer::Client(error));
+            Err(ErrorData::new(ErrorCode(code), message, data.map(|data| *data)))
         }
-        Err(error) => answer::failure(error.to_string()).into(),
-    })
+        error => Ok(answer::failure(error.to_string())),
+    }
 }
 
 /// The built-in tools that are one question to Postgres.

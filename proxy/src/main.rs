@@ -1,6 +1,6 @@
 //! Reads the command line, checks the configuration, and does what is asked.
 
-use std::process::ExitCode;
+use std::{num::NonZeroUsize, process::ExitCode};
 
 use clap::Parser;
 use pml_proxy::{
@@ -9,6 +9,7 @@ use pml_proxy::{
     config::{Config, ConfigError},
     doctor, logging, serve, token_command,
 };
+use tokio::runtime::Runtime;
 
 /// Wrong usage or configuration, as `sysexits.h` has it.
 const USAGE: u8 = 64;
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error),
     };
@@ -29,6 +30,17 @@ fn main() -> ExitCode {
     // Not waited for: reading standard input can't be interrupted.
     runtime.shutdown_background();
     status
+}
+
+/// Threads for half of the cores: the others do the work that is passed on, in Postgres, the sandbox and the servers.
+/// More of them would only wake each other (`TOKIO_WORKER_THREADS` says otherwise).
+fn runtime() -> std::io::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
+        builder.worker_threads(cores.div_ceil(2));
+    }
+    builder.enable_all().build()
 }
 
 async fn run(command: Command) -> ExitCode {

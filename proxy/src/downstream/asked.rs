@@ -34,9 +34,9 @@ impl Asked {
     ) -> Result<ClientResult, ErrorData> {
         let call = match self.calls.asking(context.extensions.get::<InboundStreamOrigin>()) {
             Ok(call) => call,
-            Err(nobody) => return self.refuse(&question, nobody),
+            Err(nobody) => return refuse(&self.server, &question, nobody),
         };
-        let Some(client) = &call.client else { return self.refuse(&question, Nobody::NoClient) };
+        let Some(client) = &call.client else { return refuse(&self.server, &question, Nobody::NoClient) };
         call.span.in_scope(|| {
             tracing::info!(server = self.server, what = question.shown(), "the server asks its client");
         });
@@ -51,11 +51,33 @@ impl Asked {
             answer = client.ask(question, meta) => answer,
         }
     }
+}
 
-    fn refuse(&self, question: &Question, nobody: Nobody) -> Result<ClientResult, ErrorData> {
-        let why = nobody.to_string();
-        tracing::info!(server = self.server, what = question.shown(), why, "the server can't ask anybody");
-        question.refused(&why)
+/// The answer to what a server asks when nobody can be asked for it.
+pub(super) fn refused(
+    server: &str,
+    request: ServerRequest,
+    nobody: Nobody,
+) -> Result<ClientResult, ErrorData> {
+    match Question::of(request) {
+        Ok(question) => refuse(server, &question, nobody),
+        Err(other) => no_question(*other),
+    }
+}
+
+fn refuse(server: &str, question: &Question, nobody: Nobody) -> Result<ClientResult, ErrorData> {
+    let why = nobody.to_string();
+    tracing::info!(server, what = question.shown(), why, "the server can't ask anybody");
+    question.refused(&why)
+}
+
+fn no_question(request: ServerRequest) -> Result<ClientResult, ErrorData> {
+    match request {
+        ServerRequest::PingRequest(_) => Ok(ClientResult::empty(())),
+        ServerRequest::CustomRequest(custom) => {
+            Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, custom.method, None))
+        }
+        _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not a request to clients", None)),
     }
 }
 
@@ -69,16 +91,9 @@ impl Service<RoleClient> for Asked {
         request: ServerRequest,
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        let other = match Question::of(request) {
-            Ok(question) => return self.ask(question, context).await,
-            Err(other) => *other,
-        };
-        match other {
-            ServerRequest::PingRequest(_) => Ok(ClientResult::empty(())),
-            ServerRequest::CustomRequest(custom) => {
-                Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, custom.method, None))
-            }
-            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not a request to clients", None)),
+        match Question::of(request) {
+            Ok(question) => self.ask(question, context).await,
+            Err(other) => no_question(*other),
         }
     }
 

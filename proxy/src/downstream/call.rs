@@ -13,6 +13,7 @@ use rmcp::{
     service::PeerRequestOptions,
     transport::streamable_http_client::StreamableHttpError,
 };
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,7 @@ use super::{
     connection::{Broken, Connection, service_reason, transport_reason},
     error::DownstreamError,
     http::HttpError,
+    plain::{PlainAnswer, Way},
     question::Question,
     server::Server,
     tap::{OpenCall, Progress},
@@ -96,7 +98,7 @@ pub(super) async fn call(
             }
             Answer::Result(answer) => answer,
         };
-        match *answer {
+        match answer {
             ServerResult::CallToolResult(mut result) => {
                 // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
                 result.result_type = Some(rmcp::model::ResultType::COMPLETE);
@@ -110,6 +112,32 @@ pub(super) async fn call(
             }
             other => return call.other(other).map(CallToolResponse::from),
         }
+    }
+}
+
+/// Calls a tool and leaves the answer as it is.
+pub(super) async fn pass_on(
+    server: &Arc<Server>,
+    tool: &str,
+    args: Option<&RawValue>,
+    context: &CallContext,
+) -> Result<PlainAnswer, DownstreamError> {
+    let limit = context.timeout.unwrap_or(server.config.timeout);
+    let call = Call { server, tool, context, limit, clock: Clock::new(limit) };
+    let connection = call.connection().await?;
+    if let Some(way) = &connection.plain {
+        call.clock.restart(limit);
+        match call.pass_on(&connection, way, args).await? {
+            Answer::Result(answer) => return Ok(answer),
+            // Nothing was done yet: rmcp's way makes a new session.
+            Answer::SessionLost => {}
+        }
+    }
+    let args = args.map(|args| serde_json::from_str(args.get())).transpose();
+    let args = args.map_err(|error| call.bad_answer(error.to_string()))?;
+    match self::call(server, tool, args, context).await? {
+        CallToolResponse::Complete(result) => Ok(PlainAnswer::of(result)),
+        _ => Err(call.bad_answer("it asks back, and nobody can be asked".to_owned())),
     }
 }
 
@@ -127,9 +155,16 @@ pub(super) fn breakage(error: &ServiceError) -> Option<Broken> {
     }
 }
 
-enum Answer {
-    Result(Box<ServerResult>),
+enum Answer<T> {
+    Result(T),
     SessionLost,
+}
+
+/// How the wait for an answer ended.
+enum Waited<T> {
+    Answered(Result<T, ServiceError>),
+    Cancelled,
+    TimedOut,
 }
 
 struct Call<'a> {
@@ -162,7 +197,7 @@ impl Call<'_> {
         &self,
         connection: &Arc<Connection>,
         params: CallToolRequestParams,
-    ) -> Result<Answer, DownstreamError> {
+    ) -> Result<Answer<ServerResult>, DownstreamError> {
         let _in_flight = connection.call_started();
         let over = CancellationToken::new();
         let _over = over.clone().drop_guard();
@@ -180,30 +215,60 @@ impl Call<'_> {
             Ok(handle) => Waiting::new(handle),
             Err(error) => return self.failed(connection, error).await,
         };
-        tokio::select! {
-            biased;
-            answer = waiting.answer() => match answer {
-                Ok(result) => Ok(Answer::Result(Box::new(result))),
-                Err(error) => self.failed(connection, error).await,
-            },
-            () = connection.ended.cancelled() => self.failed(connection, ServiceError::TransportClosed).await,
-            () = self.context.cancel.cancelled() => {
+        match self.wait(connection, waiting.answer()).await {
+            Waited::Answered(Ok(result)) => Ok(Answer::Result(result)),
+            Waited::Answered(Err(error)) => self.failed(connection, error).await,
+            Waited::Cancelled => {
                 waiting.cancel("the caller cancelled it");
                 Err(self.cancelled())
             }
-            () = self.clock.ran_out() => {
+            Waited::TimedOut => {
                 waiting.cancel("it took too long");
-                let (server, tool) = self.names();
-                Err(DownstreamError::Timeout { server, tool, limit: self.limit })
+                Err(self.timed_out())
             }
         }
     }
 
-    async fn failed(
+    async fn pass_on(
+        &self,
+        connection: &Arc<Connection>,
+        way: &Way,
+        args: Option<&RawValue>,
+    ) -> Result<Answer<PlainAnswer>, DownstreamError> {
+        let _in_flight = connection.call_started();
+        let _plain = connection.calls.plain_started();
+        match self.wait(connection, way.call(self.tool, args)).await {
+            Waited::Answered(Ok(answer)) => Ok(Answer::Result(answer)),
+            Waited::Answered(Err(error)) => self.failed(connection, error).await,
+            Waited::Cancelled => Err(self.cancelled()),
+            Waited::TimedOut => Err(self.timed_out()),
+        }
+    }
+
+    async fn wait<T>(
+        &self,
+        connection: &Connection,
+        answer: impl Future<Output = Result<T, ServiceError>>,
+    ) -> Waited<T> {
+        tokio::select! {
+            biased;
+            answer = answer => Waited::Answered(answer),
+            () = connection.ended.cancelled() => Waited::Answered(Err(ServiceError::TransportClosed)),
+            () = self.context.cancel.cancelled() => Waited::Cancelled,
+            () = self.clock.ran_out() => Waited::TimedOut,
+        }
+    }
+
+    fn timed_out(&self) -> DownstreamError {
+        let (server, tool) = self.names();
+        DownstreamError::Timeout { server, tool, limit: self.limit }
+    }
+
+    async fn failed<T>(
         &self,
         connection: &Arc<Connection>,
         error: ServiceError,
-    ) -> Result<Answer, DownstreamError> {
+    ) -> Result<Answer<T>, DownstreamError> {
         let (server, tool) = self.names();
         match breakage(&error) {
             Some(Broken::SessionLost) => return Ok(Answer::SessionLost),

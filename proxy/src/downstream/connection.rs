@@ -29,6 +29,7 @@ use super::{
     asked::Asked,
     config::{ServerConfig, TransportConfig},
     http::{self, HttpError},
+    plain::{Answers, Output, PlainHttp, Sifted, Way},
     process::{Process, Program, describe},
     stderr::{LastLines, Redactor},
     tap::{Calls, Probe, Tap},
@@ -77,6 +78,9 @@ pub(super) struct Connection {
     /// Cancelled when the connection is given up.
     pub(super) ended: CancellationToken,
     pub(super) in_flight: AtomicUsize,
+    /// How calls can be passed on as they are, if they can.
+    pub(super) plain: Option<Way>,
+    pub(super) calls: Arc<Calls>,
     pub(super) redactor: Redactor,
     /// What it was last told to log.
     log_level: tokio::sync::Mutex<Option<LoggingLevel>>,
@@ -210,14 +214,19 @@ pub(super) async fn open(
             open_stdio(name, program, config.startup_timeout, era, redactor.clone()).await
         }
         TransportConfig::Http { url, headers } => {
-            let transport = http::transport(url, headers)?;
+            let (transport, client) = http::transport(url, headers)?;
             let link = Link { process: None, stderr: None };
-            greet(name, transport, link, config.startup_timeout, era, redactor.clone()).await.map_err(
-                |(not_opened, _)| NotOpened {
+            let greeted = greet(name, transport, link, config.startup_timeout, era, redactor.clone()).await;
+            greeted
+                .map(|(mut connection, service)| {
+                    let tools_changed = connection.tools_changed.clone();
+                    connection.plain = PlainHttp::new(name.to_owned(), client, tools_changed).map(Way::Http);
+                    (connection, service)
+                })
+                .map_err(|(not_opened, _)| NotOpened {
                     reason: format!("{} {}", http::shown(url), not_opened.reason),
                     ..not_opened
-                },
-            )
+                })
         }
     };
     opened.map_err(|error| NotOpened { reason: redactor.clean(&error.reason), ..error })
@@ -243,10 +252,18 @@ async fn open_stdio(
 ) -> Result<(Connection, Service), NotOpened> {
     let (process, pipes) = Process::start(program).await?;
     let stderr = LastLines::follow(name.to_owned(), redactor.clone(), pipes.stderr);
-    let transport = AsyncRwTransport::<RoleClient, _, _>::new(pipes.stdout, pipes.stdin);
+    let answers = Arc::<Answers>::default();
+    let (output, writer) = Output::new(pipes.stdin);
+    let transport =
+        AsyncRwTransport::<RoleClient, _, _>::new(Sifted::new(pipes.stdout, answers.clone()), writer);
     let link = Link { process: Some(process), stderr: Some(stderr) };
     match greet(name, transport, link, limit, era, redactor).await {
-        Ok(opened) => Ok(opened),
+        Ok((mut connection, service)) => {
+            if connection.info.protocol_version.has_initialize() {
+                connection.plain = Some(Way::Stdio(answers, output));
+            }
+            Ok((connection, service))
+        }
         Err((error, Link { process: Some(process), stderr })) => {
             let reason = post_mortem(&process, stderr.as_ref(), &error.reason).await;
             Err(NotOpened { reason, ..error })
@@ -270,6 +287,7 @@ where
     let tools_changed = Arc::new(Notify::new());
     let calls = Arc::<Calls>::default();
     let asked = Asked { server: name.to_owned(), calls: Arc::clone(&calls) };
+    let for_plain_calls = Arc::clone(&calls);
     let probe = Probe::default();
     let answered_late = Arc::clone(&probe.answered_late);
     let tap = Tap { inner: transport, tools_changed: Arc::clone(&tools_changed), calls, probe };
@@ -301,6 +319,8 @@ where
         tools_changed,
         ended: CancellationToken::new(),
         in_flight: AtomicUsize::new(0),
+        plain: None,
+        calls: for_plain_calls,
         redactor,
         log_level: tokio::sync::Mutex::default(),
         process: link.process,

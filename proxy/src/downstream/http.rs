@@ -10,7 +10,7 @@ use futures_util::stream::BoxStream;
 use http::{HeaderName, HeaderValue};
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage},
     transport::{
         StreamableHttpClientTransport, Transport,
         common::client_side_sse::SseRetryPolicy,
@@ -22,6 +22,8 @@ use rmcp::{
 };
 use sse_stream::Sse;
 
+use super::plain::{Greeted, Remembered};
+
 /// How long a TCP connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many requests may wait for the head of their answer at one server.
@@ -29,15 +31,16 @@ const MOST_REQUESTS: usize = 256;
 
 pub(super) type HttpError = StreamableHttpError<reqwest::Error>;
 
-/// The way to a server behind HTTP.
+/// The way to a server behind HTTP: rmcp's, and the client under it.
 pub(super) fn transport(
     url: &url::Url,
     headers: &BTreeMap<String, String>,
-) -> Result<impl Transport<RoleClient, Error = HttpError> + use<>, String> {
-    let client = reqwest::Client::builder()
+) -> Result<(impl Transport<RoleClient, Error = HttpError> + use<>, Client), String> {
+    let http = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .build()
         .map_err(|error| format!("no HTTP client could be made: {error}"))?;
+    let client = Client { http, remembered: Remembered::default() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     // A new session has new tools, perhaps: the supervisor makes it, and lists them.
     config.reinit_on_expired_session = false;
@@ -51,7 +54,7 @@ pub(super) fn transport(
             Some((HeaderName::try_from(name).ok()?, value))
         })
         .collect();
-    Ok(StreamableHttpClientTransport::with_client(Client(client), config))
+    Ok((StreamableHttpClientTransport::with_client(client.clone(), config), client))
 }
 
 /// Without user, password and query, where secrets are.
@@ -62,7 +65,7 @@ pub(super) fn shown(url: &url::Url) -> String {
 
 /// An interrupted stream is taken up again for some seconds; longer, and the server is gone.
 #[derive(Debug)]
-struct StreamRetries;
+pub(super) struct StreamRetries;
 
 impl SseRetryPolicy for StreamRetries {
     fn retry(&self, times: usize) -> Option<Duration> {
@@ -74,7 +77,16 @@ impl SseRetryPolicy for StreamRetries {
 /// request that was posted (rmcp drops it, and the caller waits for ever), and a session that the server doesn't know
 /// is a lost one, whether it says so with 404, as the protocol asks for, or with an error of its own, as many do.
 #[derive(Clone)]
-struct Client(reqwest::Client);
+pub(super) struct Client {
+    http: reqwest::Client,
+    remembered: Remembered,
+}
+
+impl Client {
+    pub(super) fn remembered(&self) -> &Remembered {
+        &self.remembered
+    }
+}
 
 fn is_about_session(error: &ErrorData) -> bool {
     const SERVERS_OWN: std::ops::RangeInclusive<i32> = -32_099..=-32_000;
@@ -118,8 +130,14 @@ impl StreamableHttpClient for Client {
             _ => None,
         };
         let in_session = session_id.is_some();
+        if matches!(&message, JsonRpcMessage::Notification(told)
+            if matches!(told.notification, ClientNotification::InitializedNotification(_)))
+        {
+            let (session, auth, headers) = (session_id.clone(), auth_header.clone(), custom_headers.clone());
+            let _ = self.remembered.set(Greeted { uri: uri.clone(), session, auth, headers });
+        }
         let mut response = self
-            .0
+            .http
             .post_message_with_max_sse_event_size(
                 uri,
                 message,
@@ -147,7 +165,7 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpError> {
-        self.0.delete_session(uri, session_id, auth_header, custom_headers).await
+        self.http.delete_session(uri, session_id, auth_header, custom_headers).await
     }
 
     async fn get_stream(
@@ -158,7 +176,7 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
-        self.0.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await
+        self.http.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -170,7 +188,7 @@ impl StreamableHttpClient for Client {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
-        self.0
+        self.http
             .get_stream_with_max_sse_event_size(
                 uri,
                 session_id,

@@ -18,6 +18,7 @@ mod error;
 mod expand;
 mod fields;
 mod http;
+mod plain;
 mod process;
 mod question;
 mod server;
@@ -26,9 +27,10 @@ mod stderr;
 mod tap;
 mod waiting;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use rmcp::model::{CallToolResponse, JsonObject, Tool};
+use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -42,6 +44,7 @@ pub use self::{
         parse_servers,
     },
     error::DownstreamError,
+    plain::PlainAnswer,
     status::{ServerState, ServerStatus},
     tap::Progress,
 };
@@ -121,16 +124,24 @@ impl Downstreams {
         context: CallContext,
     ) -> Result<CallToolResponse, DownstreamError> {
         let server = self.server(server)?;
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let answer = call::call(server, tool, args, &context).await;
-        tracing::debug!(
-            server = server.name,
-            tool,
-            request_id = context.request_id,
-            ms = started.elapsed().as_millis(),
-            outcome = answer.as_ref().map_or_else(DownstreamError::kind, |_| "answered"),
-            "called"
-        );
+        called(server, tool, &context, started, &answer);
+        answer
+    }
+
+    /// Calls a tool for whom nothing is told or asked during the call: arguments and answer are passed on as they are.
+    pub async fn pass_on(
+        &self,
+        server: &str,
+        tool: &str,
+        args: Option<&RawValue>,
+        context: CallContext,
+    ) -> Result<PlainAnswer, DownstreamError> {
+        let server = self.server(server)?;
+        let started = Instant::now();
+        let answer = call::pass_on(server, tool, args, &context).await;
+        called(server, tool, &context, started, &answer);
         answer
     }
 
@@ -157,4 +168,21 @@ impl Downstreams {
             None => Err(DownstreamError::UnknownServer { server: name.to_owned(), known: self.names() }),
         }
     }
+}
+
+fn called<T>(
+    server: &Server,
+    tool: &str,
+    context: &CallContext,
+    started: Instant,
+    answer: &Result<T, DownstreamError>,
+) {
+    tracing::debug!(
+        server = server.name,
+        tool,
+        request_id = context.request_id,
+        ms = started.elapsed().as_millis(),
+        outcome = answer.as_ref().map_or_else(DownstreamError::kind, |_| "answered"),
+        "called"
+    );
 }

@@ -7,7 +7,7 @@
 
 use std::sync::{
     Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use pml_worker::Clock;
@@ -85,7 +85,11 @@ impl Probe {
 
 /// The calls under way, as they were sent.
 #[derive(Default)]
-pub(super) struct Calls(Mutex<Vec<Sent>>);
+pub(super) struct Calls {
+    sent: Mutex<Vec<Sent>>,
+    /// Those that go past rmcp. Nobody can be asked for them.
+    plain: AtomicUsize,
+}
 
 struct Sent {
     id: RequestId,
@@ -128,9 +132,10 @@ impl Calls {
             return sent.map(|sent| sent.call.clone()).ok_or(Nobody::NoCall);
         }
         let mut open = calls.iter().rev().map(|sent| &sent.call).filter(|call| !call.over.is_cancelled());
-        let newest = open.next().ok_or(Nobody::NoCall)?;
+        let is_plain = self.plain.load(Ordering::Relaxed) > 0;
+        let newest = open.next().ok_or(if is_plain { Nobody::NoClient } else { Nobody::NoCall })?;
         let session = |call: &OpenCall| call.client.as_ref().map(Client::session);
-        if open.all(|call| session(call) == session(newest)) {
+        if !is_plain && open.all(|call| session(call) == session(newest)) {
             Ok(newest.clone())
         } else {
             Err(Nobody::SeveralClients)
@@ -157,8 +162,23 @@ impl Calls {
         }
     }
 
+    /// Counts a plain call while the guard lives.
+    pub(super) fn plain_started(self: &Arc<Self>) -> PlainCall {
+        self.plain.fetch_add(1, Ordering::Relaxed);
+        PlainCall(self.clone())
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Sent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A plain call that is running.
+pub(super) struct PlainCall(Arc<Calls>);
+
+impl Drop for PlainCall {
+    fn drop(&mut self) {
+        self.0.plain.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     body::HeldBody,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
-    session::{OwnedSessions, REQUESTER},
+    plain::PlainCalls,
+    session::{OwnedSessions, REQUESTER, SESSION_ID},
     whole,
 };
 use crate::{
@@ -28,7 +29,6 @@ use crate::{
 };
 
 const REQUEST_ID: &str = "x-request-id";
-const SESSION_ID: &str = "mcp-session-id";
 const METHOD: &str = "mcp-method";
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The first version without sessions; versions are dates and sort as text.
@@ -38,6 +38,7 @@ pub(super) struct Gate {
     pub app: Arc<App>,
     pub limits: HttpLimits,
     pub sessions: Arc<OwnedSessions>,
+    pub plain: PlainCalls,
     pub require_token: bool,
 }
 
@@ -99,9 +100,14 @@ impl Gate {
         self.check_session(&request, &identity)?;
         let streams = is_stream(&request);
         let permit = if streams { self.limits.begin_stream(key)? } else { self.limits.begin_request(key)? };
-        request
-            .extensions_mut()
-            .insert(Caller { principal: accepted.principal, request_id: request_id.to_owned() });
+        let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
+        request = match self.plain.answer(request, &caller).await {
+            Ok(response) => {
+                return Ok(response.map(|body| HeldBody::around(body, permit, CancellationToken::new())));
+            }
+            Err(request) => request,
+        };
+        request.extensions_mut().insert(caller);
         let ends_session = request.method() == Method::DELETE;
         let is_json = request
             .headers()

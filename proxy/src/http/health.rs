@@ -55,12 +55,16 @@ pub(super) async fn metrics(
     headers: HeaderMap,
 ) -> Response {
     // A page whose name was made to point here asks from this machine too, but under its own name.
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let host = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(host, _)| host);
-    let named = watch.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
-    if !peer.ip().is_loopback() || !named {
+    if !peer.ip().is_loopback() || !is_named(&headers, &watch.hosts) {
         return (StatusCode::FORBIDDEN, "Metrics are for this machine only.\n").into_response();
     }
     let text = watch.app.metrics.render(watch.app.readings(watch.sessions.count()));
     ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+}
+
+/// Whether it is asked under one of these names.
+pub(super) fn is_named(headers: &HeaderMap, names: &[String]) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let host = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(host, _)| host);
+    names.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
 }

@@ -1,11 +1,12 @@
 //! MCP over streamable HTTP, and what watches over the proxy: health, readiness, metrics.
 
 mod body;
-mod direct;
 mod guard;
 mod health;
 mod limits;
+mod plain;
 mod session;
+mod ticks;
 mod whole;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -17,6 +18,7 @@ use tokio::net::TcpListener;
 use crate::{app::App, config::HttpConfig, handler::Handler};
 use guard::{Gate, guard};
 use limits::HttpLimits;
+use plain::PlainCalls;
 use session::OwnedSessions;
 
 /// How long open connections may take to end once nothing runs any more.
@@ -56,10 +58,12 @@ pub async fn serve(
 }
 
 fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
+    let sessions = OwnedSessions::new();
     Arc::new(Gate {
         app: app.clone(),
         limits: HttpLimits::new(config),
-        sessions: OwnedSessions::new(app.clone()),
+        plain: PlainCalls::new(app.clone(), sessions.clone(), hosts(config), config.max_body),
+        sessions,
         require_token: config.require_token,
     })
 }

@@ -2,12 +2,11 @@
 
 use std::{
     collections::HashMap,
-    future::ready,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::Stream;
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_server::session::{
@@ -16,8 +15,9 @@ use rmcp::{
     },
 };
 
-use super::direct::DirectCalls;
-use crate::{app::App, handler::SESSION_IDLE, scope::Identity};
+use crate::{handler::SESSION_IDLE, scope::Identity};
+
+pub(super) const SESSION_ID: &str = "mcp-session-id";
 
 tokio::task_local! {
     /// Who makes the HTTP request that is being handled.
@@ -30,8 +30,6 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(600);
 /// rmcp's sessions, with their owners.
 pub(super) struct OwnedSessions {
     inner: LocalSessionManager,
-    app: Arc<App>,
-    direct: Arc<DirectCalls>,
     sessions: Mutex<HashMap<SessionId, Owned>>,
 }
 
@@ -44,10 +42,10 @@ struct Owned {
 }
 
 impl OwnedSessions {
-    pub(super) fn new(app: Arc<App>) -> Arc<OwnedSessions> {
+    pub(super) fn new() -> Arc<OwnedSessions> {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = Some(SESSION_IDLE);
-        Arc::new(OwnedSessions { inner, app, direct: Arc::default(), sessions: Mutex::default() })
+        Arc::new(OwnedSessions { inner, sessions: Mutex::default() })
     }
 
     /// Whether this session is there and is `identity`'s. To anyone else it doesn't exist.
@@ -74,7 +72,7 @@ impl OwnedSessions {
     }
 
     /// Whether a call may pass the session by.
-    fn may_pass_by(&self, id: &SessionId) -> bool {
+    pub(super) fn may_pass_by(&self, id: &str) -> bool {
         let mut sessions = self.lock();
         let Some(session) = sessions.get_mut(id) else { return false };
         let told = session.in_use.elapsed() < SIGN_OF_LIFE;
@@ -130,25 +128,10 @@ impl SessionManager for OwnedSessions {
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.note_log_level(id, &message);
-        let message = if self.may_pass_by(id) {
-            match self.direct.start(&self.app, id, message) {
-                Ok(answer) => {
-                    let answer = stream::once(answer)
-                        .filter_map(|answer| ready(answer.map(ServerSseMessage::from_message)));
-                    return Ok(answer.left_stream());
-                }
-                Err(message) => *message,
-            }
-        } else {
-            message
-        };
-        Ok(self.inner.create_stream(id, message).await?.right_stream())
+        self.inner.create_stream(id, message).await
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
-        if self.direct.cancels(id, &message) {
-            return Ok(());
-        }
         self.inner.accept_message(id, message).await
     }
 

@@ -15,7 +15,7 @@ use std::{
 
 use pml_worker::{Limits, Run};
 use rmcp::model::CallToolResponse;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{sleep, timeout},
@@ -27,8 +27,9 @@ use uuid::Uuid;
 use crate::{
     app::App,
     database::DatabaseError,
-    downstream::{CallContext, Client, DownstreamError, Input},
+    downstream::{CallContext, Client, DownstreamError, Input, PlainAnswer},
     scope::Caller,
+    tools::known::ServerTool,
     usage::Used,
 };
 use calls::{Calls, Shared};
@@ -194,21 +195,50 @@ impl Job {
                 }
             }
         };
-        let error = match &answered {
+        let is_error = match &answered {
             // Not over yet: it is counted when it is.
             Ok(CallToolResponse::InputRequired(_)) => return answered,
-            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
-                Some("the tool answered with an error".to_owned())
-            }
-            Ok(_) => None,
+            Ok(CallToolResponse::Complete(result)) => Ok(result.is_error == Some(true)),
+            Ok(_) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.count(ServerTool { server, tool }, started, is_error);
+        answered
+    }
+
+    /// Calls a downstream server's tool for a client that is told and asked nothing meanwhile.
+    pub(crate) async fn pass_on(
+        self,
+        tool: ServerTool,
+        arguments: Option<Box<RawValue>>,
+    ) -> Result<PlainAnswer, DownstreamError> {
+        let started = Instant::now();
+        let context = CallContext {
+            cancel: self.cancel.clone(),
+            request_id: self.caller.request_id.clone(),
+            ..CallContext::default()
+        };
+        let answered = tokio::select! {
+            biased;
+            answered = self.app.servers.pass_on(&tool.server, &tool.tool, arguments.as_deref(), context) => answered,
+            () = self.app.end_calls.cancelled() => Err(DownstreamError::Closed { server: tool.server.clone() }),
+        };
+        self.count(tool, started, answered.as_ref().map(|answer| answer.is_error));
+        answered
+    }
+
+    /// Counts a call that has ended: whether its answer is an error, or why there is none.
+    fn count(&self, tool: ServerTool, started: Instant, is_error: Result<bool, &DownstreamError>) {
+        let error = match is_error {
+            Ok(false) => None,
+            Ok(true) => Some("the tool answered with an error".to_owned()),
             Err(error) => Some(error.to_string()),
         };
-        let duration = started.elapsed();
+        let ServerTool { server, tool } = tool;
+        let (ended, duration) = (Instant::now(), started.elapsed());
         tracing::info!(server, tool, success = error.is_none(), ms = millis(duration), "tool");
         // The client needn't wait for the statistics.
-        let ended = Instant::now();
-        self.app.usage.add(Used { caller: self.caller, server, tool, duration, error, ended });
-        answered
+        self.app.usage.add(Used { caller: self.caller.clone(), server, tool, duration, error, ended });
     }
 }
 

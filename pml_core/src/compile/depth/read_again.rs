@@ -97,10 +97,7 @@ impl Scanner<'_> {
     }
 
     pub(super) fn is_behind_operand(&self) -> bool {
-        matches!(
-            self.prev,
-            Prev::Operand | Prev::Contextual | Prev::Async | Prev::CloseParen | Prev::Greater
-        )
+        matches!(self.prev, Prev::Operand | Prev::Contextual | Prev::Async | Prev::CloseParen | Prev::Greater)
     }
 
     /// Whether the last operator is for sure one that takes no assignment or arrow function behind it.

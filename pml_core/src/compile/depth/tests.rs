@@ -189,15 +189,24 @@ fn what_is_read_again_and_again_ends_soon() {
         ),
         ("f(<A>a, <B>b, <C>c, <D>d, <E>e, <F>f, <G>g, <H>h, <I>i, <J>j, <K>k);", 100),
         ("x = f<A>(g<B>(new Map<C, D>(h<E>(<T>(y: T) => i<F>(y)))));", 100),
-        ("type A<T> = T extends [infer B extends string, ...infer C extends string[]] ? [B, ...A<C>] : [];", 100),
+        (
+            "type A<T> = T extends [infer B extends string, ...infer C extends string[]] ? [B, ...A<C>] : [];",
+            100,
+        ),
         ("interface A {\n get a(): B<C>\n set a(b: B<C>)\n get: D<E>\n}\n", 1000),
         ("if (set.has(a) && set.has(b) && set.has(c)) { set.add(d) }\n", 2000),
-        ("x = a ? (b) : c ? (d) : e ? (f) : g ? (h) : i ? (j) : k ? (l) : m ? (n) : o ? (p) : q ? (r) : s;", 100),
+        (
+            "x = a ? (b) : c ? (d) : e ? (f) : g ? (h) : i ? (j) : k ? (l) : m ? (n) : o ? (p) : q ? (r) : s;",
+            100,
+        ),
         (
             "const f = async (a: A): Promise<B> => { const g = (b: B): C => { return ((c: C): D => d)(b) } };",
             300,
         ),
-        ("switch (a) { case (B): { switch (c) { case (D): { f({ e: [1] }) } } } case (E): return [f(1)] }", 300),
+        (
+            "switch (a) { case (B): { switch (c) { case (D): { f({ e: [1] }) } } } case (E): return [f(1)] }",
+            300,
+        ),
         ("for (const in_ in a) { for (const of_ of b) { for (const c of d) { e(c) } } }", 300),
     ] {
         check_depth(&code.repeat(times)).unwrap_or_else(|error| panic!("{code}: {error}"));

@@ -1,0 +1,219 @@
+//! Plain calls of a server behind HTTP: one request each, whose answer is its response or comes on its stream.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
+use http::{HeaderName, HeaderValue};
+use rmcp::{
+    ServiceError,
+    model::{
+        CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, RequestId,
+        ServerJsonRpcMessage, ServerResult,
+    },
+    transport::{
+        DynamicTransportError,
+        common::client_side_sse::SseRetryPolicy as _,
+        streamable_http_client::{SseError, StreamableHttpClient as _, StreamableHttpPostResponse},
+    },
+};
+use serde_json::{json, value::RawValue};
+use sse_stream::Sse;
+use tokio::sync::Notify;
+
+use super::{Answer, CANCELLED, FIRST_ID, Message, PlainAnswer};
+use crate::downstream::{
+    asked::refused,
+    http::{Client, HttpError, StreamRetries},
+    tap::Nobody,
+};
+
+/// How long a stream may take to end once its answer came; if it does, its connection is used again.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// What rmcp sends along once the server was greeted.
+#[derive(Clone)]
+pub(in crate::downstream) struct Greeted {
+    pub(in crate::downstream) uri: Arc<str>,
+    pub(in crate::downstream) session: Option<Arc<str>>,
+    pub(in crate::downstream) auth: Option<String>,
+    pub(in crate::downstream) headers: HashMap<HeaderName, HeaderValue>,
+}
+
+pub(in crate::downstream) type Remembered = Arc<OnceLock<Greeted>>;
+
+pub(in crate::downstream) struct PlainHttp {
+    name: String,
+    client: Client,
+    server: Arc<Greeted>,
+    tools_changed: Arc<Notify>,
+    next: AtomicU64,
+}
+
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+impl PlainHttp {
+    /// `None` if the server wasn't greeted as those with sessions are.
+    pub(in crate::downstream) fn new(
+        name: String,
+        client: Client,
+        tools_changed: Arc<Notify>,
+    ) -> Option<PlainHttp> {
+        let server = Arc::new(client.remembered().get()?.clone());
+        Some(PlainHttp { name, client, server, tools_changed, next: AtomicU64::new(FIRST_ID) })
+    }
+
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        args: Option<&RawValue>,
+    ) -> Result<PlainAnswer, ServiceError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        let args = args.map(|args| serde_json::from_str(args.get())).transpose();
+        params.arguments = args.map_err(|_| ServiceError::UnexpectedResponse)?;
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let under_way = UnderWay { client: &self.client, server: &self.server, id, is_answered: false };
+        let answered = self.answered(id, ClientJsonRpcMessage::request(request, number(id))).await;
+        under_way.answered();
+        answered
+    }
+
+    async fn answered(&self, id: u64, message: ClientJsonRpcMessage) -> Result<PlainAnswer, ServiceError> {
+        let answer = match post(&self.client, &self.server, message).await.map_err(failed)? {
+            StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Response(response), _) => {
+                return read(response.result);
+            }
+            StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), _) => {
+                return Err(ServiceError::McpError(error.error));
+            }
+            StreamableHttpPostResponse::Sse(events, _) => self.on_streams(id, events).await?,
+            _ => return Err(ServiceError::UnexpectedResponse),
+        };
+        answer.into_plain()
+    }
+
+    /// Waits for the answer on a stream, and on those that go on where one broke off.
+    async fn on_streams(&self, id: u64, mut events: Events) -> Result<Answer, ServiceError> {
+        let (mut last, mut wait, mut times) = (None, None, 0);
+        loop {
+            while let Some(Ok(event)) = events.next().await {
+                times = 0;
+                last = event.id.or(last);
+                wait = event.retry.map(Duration::from_millis).or(wait);
+                if let Some(answer) = event.data.and_then(|data| self.heard(id, data.into())) {
+                    end(events);
+                    return Ok(answer);
+                }
+            }
+            let Some(id) = last.clone() else { return Err(ServiceError::TransportClosed) };
+            let Some(pause) = StreamRetries.retry(times) else { return Err(ServiceError::TransportClosed) };
+            times += 1;
+            tokio::time::sleep(wait.unwrap_or(pause)).await;
+            let Greeted { uri, session, auth, headers } = (*self.server).clone();
+            match self.client.get_stream(uri, session, Some(id), auth, headers).await {
+                Ok(again) => events = again,
+                Err(_) => events = futures_util::stream::empty().boxed(),
+            }
+        }
+    }
+
+    /// The answer, if the message is the one. Whatever else the server says is for nobody, but that its tools changed.
+    fn heard(&self, id: u64, data: Bytes) -> Option<Answer> {
+        let message: Message<'_> = serde_json::from_slice(&data).ok()?;
+        if message.answers() == Some(id) {
+            return Some(message.answer_in(&data));
+        }
+        match (&message.method, message.id) {
+            (Some(_), Some(_)) => self.decline(&data),
+            (Some(method), None) if method == "notifications/tools/list_changed" => {
+                self.tools_changed.notify_one();
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The server asks something, and there is nobody to be asked.
+    fn decline(&self, data: &Bytes) {
+        let Ok(ServerJsonRpcMessage::Request(asked)) = serde_json::from_slice(data) else { return };
+        let message = match refused(&self.name, asked.request, Nobody::NoClient) {
+            Ok(answer) => ClientJsonRpcMessage::response(answer, asked.id),
+            Err(error) => ClientJsonRpcMessage::error(error, Some(asked.id)),
+        };
+        tell(&self.client, &self.server, message);
+    }
+}
+
+fn number(id: u64) -> RequestId {
+    RequestId::Number(i64::try_from(id).unwrap_or(i64::MAX))
+}
+
+async fn post(
+    client: &Client,
+    server: &Greeted,
+    message: ClientJsonRpcMessage,
+) -> Result<StreamableHttpPostResponse, HttpError> {
+    let Greeted { uri, session, auth, headers } = server.clone();
+    client.post_message(uri, message, session, auth, headers).await
+}
+
+/// Not awaited: the server may be slow, or gone.
+fn tell(client: &Client, server: &Arc<Greeted>, message: ClientJsonRpcMessage) {
+    let (client, server) = (client.clone(), server.clone());
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move { drop(post(&client, &server, message).await) });
+    }
+}
+
+fn failed(error: HttpError) -> ServiceError {
+    let kind = std::any::TypeId::of::<PlainHttp>();
+    ServiceError::TransportSend(DynamicTransportError::from_parts("http", kind, Box::new(error)))
+}
+
+fn read(result: ServerResult) -> Result<PlainAnswer, ServiceError> {
+    let text = json!(result).to_string();
+    Answer::Result(text.into()).into_plain()
+}
+
+/// Reads what is left, so that the connection can be used again.
+fn end(mut events: Events) {
+    let ending = async move { while events.next().await.is_some() {} };
+    let mut ending = Box::pin(ending);
+    if ending.as_mut().now_or_never().is_none() {
+        tokio::spawn(tokio::time::timeout(ENDING, ending));
+    }
+}
+
+/// A call under way. Dropped before its answer came, it is cancelled.
+struct UnderWay<'a> {
+    client: &'a Client,
+    server: &'a Arc<Greeted>,
+    id: u64,
+    is_answered: bool,
+}
+
+impl UnderWay<'_> {
+    fn answered(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let params = json!({"requestId": self.id, "reason": CANCELLED});
+            let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+            if let Ok(notification) = serde_json::from_value::<ClientJsonRpcMessage>(message) {
+                tell(self.client, self.server, notification);
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Waits that needn't be exact. They share one timer: a timer for each call would wake a thread for each.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+/// Ticks while somebody waits, and soon after that no more.
+pub(super) struct Ticks {
+    length: Duration,
+    tick: Notify,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: usize,
+    is_ticking: bool,
+}
+
+impl Ticks {
+    pub(super) fn new(length: Duration) -> Arc<Ticks> {
+        Arc::new(Ticks { length, tick: Notify::new(), state: Mutex::default() })
+    }
+
+    /// Waits for at least one whole tick, and for at most two.
+    pub(super) async fn one(self: &Arc<Self>) {
+        let _waiting = Waiting::begin(self);
+        // The first may come at once.
+        self.tick.notified().await;
+        self.tick.notified().await;
+    }
+
+    async fn go_on(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(self.length).await;
+            self.tick.notify_waiters();
+            let mut state = self.lock();
+            if state.waiting == 0 {
+                state.is_ticking = false;
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Waiting<'a>(&'a Ticks);
+
+impl Waiting<'_> {
+    fn begin(ticks: &Arc<Ticks>) -> Waiting<'_> {
+        let mut state = ticks.lock();
+        state.waiting += 1;
+        if !state.is_ticking {
+            state.is_ticking = true;
+            tokio::spawn(Arc::clone(ticks).go_on());
+        }
+        Waiting(ticks)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep, timeout};
+
+    use super::Ticks;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tick_lasts_one_to_two_lengths() {
+        let length = Duration::from_millis(50);
+        let ticks = Ticks::new(length);
+        for offset in [0, 1, 49, 20, 7] {
+            sleep(Duration::from_millis(offset)).await;
+            let begun = Instant::now();
+            ticks.one().await;
+            assert!((length..=length * 2).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        }
+        sleep(length * 2).await;
+        assert!(!ticks.lock().is_ticking);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_goes_away_isn_t_waited_for() {
+        let ticks = Ticks::new(Duration::from_millis(50));
+        assert!(timeout(Duration::from_millis(10), ticks.one()).await.is_err());
+        assert_eq!(ticks.lock().waiting, 0);
+        sleep(Duration::from_millis(100)).await;
+        assert!(!ticks.lock().is_ticking);
+    }
+}
