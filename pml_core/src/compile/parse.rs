@@ -8,7 +8,7 @@ use swc_ecma_ast::{
 };
 use swc_ecma_parser::error::{Error, SyntaxError};
 use swc_ecma_parser::unstable::{Capturing, Token, TokenAndSpan};
-use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
+use swc_ecma_parser::{EsSyntax, Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::depth::check_depth;
@@ -54,7 +54,8 @@ impl<'a> Parsed<'a> {
         interrupt::check()?;
         let levels = check_depth(code)?;
         interrupt::check()?;
-        let (module, tokens) = with_stack_for(levels, || without_panics(code, parse_module))?;
+        let (module, tokens) =
+            with_stack_for(levels, || without_panics(code, |code| parse_module(code, typescript())))?;
         let parsed = Parsed { code, items: module.body, tokens, levels };
         parsed.with_stack(|| refuse_unsupported(&parsed))?;
         interrupt::check()?;
@@ -98,11 +99,13 @@ fn without_panics<T>(
     })
 }
 
-/// Parses what was made of code: with its types gone, no error is forgotten. The lines are the same, the columns aren't.
+/// Parses what was made of code, as JavaScript: with no types to try, no error is forgotten. The lines are the same, the
+/// columns aren't.
 pub(crate) fn check_again(code: &str, executable: &str) -> Result<(), CompileError> {
     // The probes nest, so what was just not too deep can be now; it has been parsed before.
     let Ok(levels) = check_depth(executable) else { return Ok(()) };
-    let parse = |executable: &str| parse_module(executable).map(drop);
+    let syntax = Syntax::Es(EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() });
+    let parse = |executable: &str| parse_module(executable, syntax).map(drop);
     with_stack_for(levels, || without_panics(executable, parse)).map_err(|error| {
         let lines = code.replace("\r\n", "\n");
         let line = lines.split(['\n', '\r', '\u{2028}', '\u{2029}']).nth(error.line - 1).unwrap_or_default();
@@ -110,7 +113,11 @@ pub(crate) fn check_again(code: &str, executable: &str) -> Result<(), CompileErr
     })
 }
 
-fn parse_module(code: &str) -> Result<(Module, Vec<TokenAndSpan>), CompileError> {
+fn typescript() -> Syntax {
+    Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() })
+}
+
+fn parse_module(code: &str, syntax: Syntax) -> Result<(Module, Vec<TokenAndSpan>), CompileError> {
     if code.trim_start_matches('\u{feff}').starts_with("#!") {
         let hint = Some("remove the first line");
         return Err(CompileError::at(
@@ -122,7 +129,6 @@ fn parse_module(code: &str) -> Result<(Module, Vec<TokenAndSpan>), CompileError>
         ));
     }
     let end = BytePos(1 + code.len() as u32);
-    let syntax = Syntax::Typescript(TsSyntax { decorators: true, ..TsSyntax::default() });
     let lexer = Lexer::new(syntax, EsVersion::latest(), StringInput::new(code, BytePos(1), end), None);
     // About one token in four bytes.
     let mut parser = Parser::new_from(Capturing::with_capacity(lexer, code.len() / 4));
