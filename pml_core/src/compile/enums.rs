@@ -9,59 +9,63 @@ use super::edits::{Edits, line_ends};
 use super::error::{CompileError, ErrorKind};
 use super::parse::{offset, range};
 
-/// The text that takes an enum's place; it has as many lines as the enum.
-pub(super) fn enum_text(code: &str, declaration: &TsEnumDecl) -> Result<String, CompileError> {
+/// The edits around an enum's initializers, and those of the names of earlier members in them. Lines are kept; what is
+/// left of types in the initializers is up to the caller.
+pub(super) fn enum_edits(code: &str, declaration: &TsEnumDecl) -> Result<Edits, CompileError> {
     let name = &declaration.id.sym;
+    let mut edits = Edits::default();
     let mut text = format!("var {name}; (function ({name}) {{");
-    let mut at = offset(declaration.span.lo);
+    // Where the piece starts that `text` takes the place of, and where its lines aren't in there yet.
+    let mut from = offset(declaration.span.lo);
+    let mut at = from;
     let mut earlier: FxHashMap<String, bool> = FxHashMap::default();
     let mut before: Option<(String, bool)> = None;
     for member in &declaration.members {
         let start = offset(member.span.lo);
         text.push_str(&line_ends(code.get(at..start).unwrap_or_default()));
-        at = range(member.span).end;
         let key = match &member.id {
             TsEnumMemberId::Ident(key) => key.sym.as_str().to_owned(),
             TsEnumMemberId::Str(key) => key.value.to_string_lossy().into_owned(),
         };
         let quoted = serde_json::Value::from(key.as_str());
-        let (value, is_text) = match &member.init {
-            Some(init) => {
-                let before = line_ends(code.get(start..offset(init.span().lo)).unwrap_or_default());
-                (before + &qualified(code, init, name, &earlier), is_text(init, &earlier))
-            }
-            None => match &before {
-                None => ("0".to_owned(), false),
-                Some((before, false)) => {
-                    (format!("{name}[{}] + 1", serde_json::Value::from(before.as_str())), false)
-                }
-                Some((_, true)) => {
-                    let message = "expected a value for this member of the enum";
-                    let hint = Some("the member before it is a string, so there is nothing to count on from");
-                    return Err(CompileError::at(code, start, ErrorKind::Syntax, message, hint));
-                }
-            },
-        };
-        if is_text {
-            text.push_str(&format!(" {name}[{quoted}] = {value};"));
+        let is_text = member.init.as_ref().is_some_and(|init| is_text(init, &earlier));
+        let (open, close) = if is_text {
+            (format!(" {name}[{quoted}] = "), ";".to_owned())
         } else {
-            text.push_str(&format!(" {name}[{name}[{quoted}] = {value}] = {quoted};"));
+            (format!(" {name}[{name}[{quoted}] = "), format!("] = {quoted};"))
+        };
+        text.push_str(&open);
+        match (&member.init, &before) {
+            (Some(init), _) => {
+                let init_range = range(init.span());
+                text.push_str(&line_ends(code.get(start..init_range.start).unwrap_or_default()));
+                edits.replace(from..init_range.start, std::mem::take(&mut text));
+                from = init_range.end;
+                let mut names =
+                    MemberNames { code, name, earlier: &earlier, edits: &mut edits, refused: None };
+                init.visit_with(&mut names);
+                names.refused.map_or(Ok(()), Err)?;
+            }
+            (None, None) => text.push('0'),
+            (None, Some((before, false))) => {
+                text.push_str(&format!("{name}[{}] + 1", serde_json::Value::from(before.as_str())));
+            }
+            (None, Some((_, true))) => {
+                let message = "expected a value for this member of the enum";
+                let hint = Some("the member before it is a string, so there is nothing to count on from");
+                return Err(CompileError::at(code, start, ErrorKind::Syntax, message, hint));
+            }
         }
+        text.push_str(&close);
+        at = range(member.span).end;
         earlier.insert(key.clone(), is_text);
         before = Some((key, is_text));
     }
-    text.push_str(&line_ends(code.get(at..range(declaration.span).end).unwrap_or_default()));
+    let end = range(declaration.span).end;
+    text.push_str(&line_ends(code.get(at..end).unwrap_or_default()));
     text.push_str(&format!(" }})({name} || ({name} = {{}}));"));
-    Ok(text)
-}
-
-/// An initializer's text without types, and with the names of earlier members written as the enum's fields.
-fn qualified(code: &str, init: &Expr, name: &str, earlier: &FxHashMap<String, bool>) -> String {
-    let start = offset(init.span().lo);
-    let text = code.get(range(init.span())).unwrap_or_default();
-    let mut names = MemberNames { text, start, name, earlier, edits: Edits::default() };
-    init.visit_with(&mut names);
-    names.edits.apply(text)
+    edits.replace(from..end, text);
+    Ok(edits)
 }
 
 fn is_text(init: &Expr, earlier: &FxHashMap<String, bool>) -> bool {
@@ -76,35 +80,57 @@ fn is_text(init: &Expr, earlier: &FxHashMap<String, bool>) -> bool {
     }
 }
 
+/// Writes the names of earlier members as the enum's fields.
 struct MemberNames<'a> {
-    text: &'a str,
-    start: usize,
+    code: &'a str,
     name: &'a str,
     earlier: &'a FxHashMap<String, bool>,
-    edits: Edits,
+    edits: &'a mut Edits,
+    refused: Option<CompileError>,
 }
 
 impl Visit for MemberNames<'_> {
     noop_visit_type!();
 
-    fn visit_expr(&mut self, expr: &Expr) {
-        let (inner, whole) = match expr {
-            Expr::TsAs(cast) => (&cast.expr, cast.span),
-            Expr::TsSatisfies(cast) => (&cast.expr, cast.span),
-            Expr::TsNonNull(cast) => (&cast.expr, cast.span),
-            Expr::TsConstAssertion(cast) => (&cast.expr, cast.span),
-            Expr::TsTypeAssertion(cast) => (&cast.expr, cast.span),
-            _ => return expr.visit_children_with(self),
-        };
-        let (inner_range, whole) = (range(inner.span()), range(whole));
-        self.edits.remove(self.text, whole.start - self.start..inner_range.start - self.start);
-        self.edits.remove(self.text, inner_range.end - self.start..whole.end - self.start);
-        inner.visit_with(self);
-    }
-
     fn visit_ident(&mut self, ident: &Ident) {
         if self.earlier.contains_key(&*ident.sym) {
-            self.edits.insert(offset(ident.span.lo) - self.start, format!("{}.", self.name));
+            self.edits.insert(offset(ident.span.lo), format!("{}.", self.name));
         }
+    }
+
+    fn visit_prop(&mut self, property: &Prop) {
+        match property {
+            Prop::Shorthand(ident) if self.earlier.contains_key(&*ident.sym) => {
+                self.edits.insert(offset(ident.span.lo), format!("{}: {}.", ident.sym, self.name));
+            }
+            _ => property.visit_children_with(self),
+        }
+    }
+
+    fn visit_await_expr(&mut self, expr: &AwaitExpr) {
+        let hint = Some("put the value into a variable before the enum");
+        let message = "`await` can't stand in an enum";
+        let at = offset(expr.span.lo);
+        self.refused = Some(CompileError::at(self.code, at, ErrorKind::Unsupported, message, hint));
+    }
+
+    // These have an `await` of their own.
+    fn visit_function(&mut self, function: &Function) {
+        self.inside_function(function.is_async, |names| function.visit_children_with(names));
+    }
+
+    fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.inside_function(arrow.is_async, |names| arrow.visit_children_with(names));
+    }
+}
+
+impl MemberNames<'_> {
+    fn inside_function(&mut self, is_async: bool, visit: impl FnOnce(&mut Self)) {
+        let before = self.refused.take();
+        visit(self);
+        if is_async {
+            self.refused = None;
+        }
+        self.refused = before.or(self.refused.take());
     }
 }

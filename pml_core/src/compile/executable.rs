@@ -152,8 +152,14 @@ mod tests {
         assert!(compile("enum E { A = 'a', B }", &CompileOptions::default()).is_err());
         assert_eq!(
             executable("enum E { A =\n 1 as number, B = <number>\n(A! + 1) }"),
-            "var E; (function (E) { E[E[\"A\"] = \n1] = \"A\"; E[E[\"B\"] = \n(E.A + 1)] = \"B\"; })(E || (E = {}));"
+            "var E; (function (E) { E[E[\"A\"] = \n1] = \"A\"; E[E[\"B\"] = (\n(E.A + 1))] = \"B\"; })(E || (E = {}));"
         );
+        assert_eq!(
+            executable("enum E { A = f<T>((x: N) => x!), B = g({ A, b: 1 }) }"),
+            "var E; (function (E) { E[E[\"A\"] = f((x) => x)] = \"A\"; E[E[\"B\"] = g({ A: E.A, b: 1 })] = \"B\"; })(E || (E = {}));"
+        );
+        assert!(compile("enum E { A = await f() }", &CompileOptions::default()).is_err());
+        assert!(compile("enum E { A = f(async () => await 1) }", &CompileOptions::default()).is_ok());
     }
 
     #[test]

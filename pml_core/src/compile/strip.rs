@@ -11,7 +11,7 @@ use swc_ecma_parser::unstable::TokenAndSpan;
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::edits::{Edits, line_ends};
-use super::enums::enum_text;
+use super::enums::enum_edits;
 use super::error::{CompileError, ErrorKind};
 use super::parse::{Parsed, offset, range};
 use super::value::prop_name;
@@ -275,8 +275,13 @@ impl Visit for Stripper<'_> {
         };
         match statement {
             _ if is_type => self.remove_statement(range(statement.span())),
-            Stmt::Decl(Decl::TsEnum(declaration)) => match enum_text(self.code, declaration) {
-                Ok(text) => self.edits.replace(range(declaration.span), text),
+            Stmt::Decl(Decl::TsEnum(declaration)) => match enum_edits(self.code, declaration) {
+                Ok(edits) => {
+                    self.edits.append(edits);
+                    for member in &declaration.members {
+                        member.init.visit_with(self);
+                    }
+                }
                 Err(error) => self.refused = self.refused.take().or(Some(error)),
             },
             _ => statement.visit_children_with(self),

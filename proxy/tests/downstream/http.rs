@@ -14,13 +14,13 @@ use tokio::sync::mpsc;
 use crate::peers::{call, downstreams, folder, node, object, status, text, until};
 
 /// `server-everything` on a port.
-struct Everything {
+pub(crate) struct Everything {
     process: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Everything {
-    async fn start(port: u16) -> Everything {
+    pub(crate) async fn start(port: u16) -> Everything {
         let process = Command::new(node())
             .arg(folder().join("npm/node_modules/.bin/mcp-server-everything"))
             .arg("streamableHttp")
@@ -33,11 +33,11 @@ impl Everything {
         Everything { process, port }
     }
 
-    fn entry(&self) -> Value {
+    pub(crate) fn entry(&self) -> Value {
         json!({"everything": {"type": "http", "url": format!("http://127.0.0.1:{}/mcp", self.port)}})
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -49,7 +49,7 @@ impl Drop for Everything {
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 

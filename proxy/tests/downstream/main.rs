@@ -5,4 +5,5 @@ mod calls;
 mod http;
 mod orphans;
 mod peers;
+mod plain;
 mod servers;

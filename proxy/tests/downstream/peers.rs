@@ -83,6 +83,20 @@ pub(crate) async fn call(
     answer.map(complete)
 }
 
+/// The same, passed on as it is.
+pub(crate) async fn pass_on(
+    downstreams: &Downstreams,
+    server: &str,
+    tool: &str,
+    args: Value,
+) -> Result<CallToolResult, pml_proxy::downstream::DownstreamError> {
+    let args = serde_json::value::to_raw_value(&args).expect("JSON");
+    let answer = downstreams.pass_on(server, tool, Some(&args), CallContext::default()).await?;
+    let result: CallToolResult = serde_json::from_slice(&answer.result).expect("a result");
+    assert_eq!(answer.is_error, result.is_error == Some(true));
+    Ok(result)
+}
+
 /// An answer that isn't a question.
 pub(crate) fn complete(answer: CallToolResponse) -> CallToolResult {
     match answer {
