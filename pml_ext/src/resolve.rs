@@ -123,7 +123,10 @@ fn not_found(spec: &Spec<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Report {
         message: format!("Capability not found: {}", spec.target_text),
         detail: None,
         hint: Some(suggestion.map_or_else(
-            || "pml_list() shows what there is in the current scope (pml.org, pml.project).".to_owned(),
+            || {
+                "pml_list(), over MCP cap_list, shows what there is in the current scope (pml.org, pml.project)."
+                    .to_owned()
+            },
             |name| format!("Did you mean \"{name}\"?"),
         )),
     }

@@ -61,7 +61,7 @@ fn bad_configuration_is_said_and_exits_with_64() {
     let servers = file("servers.json", r#"{"mcpServers": {"x": {}}}"#);
     let database = ("PML_DATABASE_URL", "postgres://localhost/x");
     type Case<'c> = (&'c [&'c str], &'c [(&'c str, &'c str)], &'c str);
-    let cases: [Case<'_>; 14] = [
+    let cases: [Case<'_>; 17] = [
         (&["serve"], &[], "No database is given"),
         (&["serve"], &[("PML_DATABASE_URL", "nonsense")], "isn't an address of a Postgres database"),
         (&["serve", "--config", "/nonexistent/pml.json"], &[database], "/nonexistent/pml.json can't be read"),
@@ -75,6 +75,17 @@ fn bad_configuration_is_said_and_exits_with_64() {
         (&["serve", "--no-such-flag"], &[database], "--no-such-flag"),
         (&["serve", "--log-level", "loud"], &[database], "\"loud\" isn't one of error, warn, info"),
         (&["serve", "--config", &list], &[database], "list.json isn't what it should be: a list"),
+        (
+            &["serve", "--allowed-host", "https://a.example/x"],
+            &[database],
+            "An allowed host is https://a.example/x",
+        ),
+        (&["serve", "--allowed-host", ""], &[database], "An allowed host is , but must be"),
+        (
+            &["serve", "--allowed-origin", "a.example"],
+            &[database],
+            "An allowed origin is a.example, but must be",
+        ),
         (&["serve", "--project", "a.b"], &[database], "It starts with a letter or underscore"),
     ];
     for (args, env, expected) in cases {

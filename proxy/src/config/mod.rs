@@ -175,12 +175,28 @@ fn http_config(flags: HttpArgs, file: FileHttp) -> Result<HttpConfig, ConfigErro
     positive("concurrency", concurrency)?;
     let max_body = flags.max_body.or(file.max_body_bytes).unwrap_or(4 * MIB as usize);
     positive("the largest body", max_body)?;
+    let allowed_hosts = flags.allowed_hosts.or(file.allowed_hosts).unwrap_or_default();
+    if let Some(wrong) = allowed_hosts.iter().find(|host| !is_host(host)) {
+        return Err(range(
+            "An allowed host",
+            wrong,
+            "a name or address, such as pml.example.com or [::1]:7410",
+        ));
+    }
+    let allowed_origins = flags.allowed_origins.or(file.allowed_origins).unwrap_or_default();
+    if let Some(wrong) = allowed_origins.iter().find(|origin| !is_origin(origin)) {
+        return Err(range(
+            "An allowed origin",
+            wrong,
+            "a scheme and a host, such as https://app.example.com",
+        ));
+    }
     let rate = flags.rate.or(file.requests_per_second).unwrap_or(if require_token { 200 } else { 0 });
     Ok(HttpConfig {
         bind,
         require_token,
-        allowed_hosts: flags.allowed_hosts.or(file.allowed_hosts).unwrap_or_default(),
-        allowed_origins: flags.allowed_origins.or(file.allowed_origins).unwrap_or_default(),
+        allowed_hosts,
+        allowed_origins,
         max_body,
         rate: std::num::NonZeroU32::new(rate),
         concurrency,
@@ -246,6 +262,17 @@ fn seconds(setting: &'static str, value: f64) -> Result<Duration, ConfigError> {
         .ok()
         .filter(|time| !time.is_zero() && *time <= Duration::from_secs(24 * 3600))
         .ok_or_else(|| range(setting, value, "a number of seconds above 0 and at most 86400"))
+}
+
+fn is_host(text: &str) -> bool {
+    let authority = text.parse::<http::uri::Authority>();
+    !text.contains('@') && authority.is_ok_and(|authority| !authority.host().is_empty())
+}
+
+/// Any port may be written as `*`.
+fn is_origin(text: &str) -> bool {
+    let host = text.split_once("://").map(|(_, host)| host.strip_suffix(":*").unwrap_or(host));
+    text == "null" || (host.is_some_and(is_host) && text.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 fn positive(setting: &'static str, value: usize) -> Result<(), ConfigError> {
