@@ -71,12 +71,9 @@ impl Edits {
         // Behind a lone CR, an LF would be the end of the same line.
         let before = code.get(..range.start).unwrap_or_default();
         let follows_cr = kept.starts_with('\n') && before.ends_with('\r');
-        // Two words must not become one, nor `1!.x` the number `1.` with a letter. Other marks before may go as well.
+        // Other marks before may go as well.
         let left = before.trim_end_matches('!');
-        let right = code.get(range.end..).unwrap_or_default();
-        let joins = kept.is_empty()
-            && (left.ends_with(is_of_word) && right.starts_with(is_of_word)
-                || left.ends_with(|c: char| c.is_ascii_digit()) && right.starts_with('.'));
+        let joins = kept.is_empty() && become_one(left, code.get(range.end..).unwrap_or_default());
         self.replace(range, if follows_cr || joins { format!(" {kept}") } else { kept });
     }
 
@@ -100,6 +97,17 @@ impl Edits {
         result.push_str(code.get(at..).unwrap_or_default());
         result
     }
+}
+
+/// Whether the end of one text and the start of the next would be read as one thing: two words, `1.` with a letter behind,
+/// `--`, the start of a comment.
+fn become_one(left: &str, right: &str) -> bool {
+    let meet =
+        |end: fn(char) -> bool, start: fn(char) -> bool| left.ends_with(end) && right.starts_with(start);
+    meet(is_of_word, is_of_word)
+        || meet(|c| c.is_ascii_digit(), |c| c == '.')
+        || ['+', '-', '/'].iter().any(|mark| left.ends_with(*mark) && right.starts_with(*mark))
+        || (left.ends_with('<') && right.starts_with("!--"))
 }
 
 fn is_of_word(c: char) -> bool {
