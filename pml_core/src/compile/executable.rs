@@ -189,6 +189,19 @@ mod tests {
     }
 
     #[test]
+    fn fields_are_given_values_with_a_colon() {
+        for (code, column) in [("x = { a = 1 }", 7), ("f({ b, a = 1 })", 8), ("return [<T>{ a = 1 }]", 14)] {
+            let error = compile(code, &CompileOptions::default()).expect_err(code);
+            assert_eq!((error.kind, error.column), (ErrorKind::Syntax, column), "{code}: {error}");
+            assert_eq!(error.hint.as_deref(), Some("write `a: …`"), "{code}");
+        }
+        for code in ["({ a = 1 }) => a", "({ a = 1 } = b)", "for ({ a = 1 } of b) {}", "const { a = 1 } = b"]
+        {
+            assert!(compile(code, &CompileOptions::default()).is_ok(), "{code}");
+        }
+    }
+
+    #[test]
     fn what_the_parser_forgot_to_refuse_is_refused() {
         for body in ["return x;!", "break", "(a, b) = 1"] {
             let code = format!("await mcp.a.b();\nconst f = async <T>(x: T) => {{\n  {body} }};");

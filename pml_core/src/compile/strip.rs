@@ -23,7 +23,8 @@ const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "over
 /// What turns TypeScript into JavaScript.
 pub(crate) struct Stripped {
     pub(crate) edits: Edits,
-    /// The parser tries a generic arrow function as something else first, and then forgets the errors inside of it.
+    /// What the parser has to try (generic functions, assertions, calls with type arguments) it reads without noting errors
+    /// that it could go on from.
     pub(crate) may_hide_errors: bool,
 }
 
@@ -35,7 +36,8 @@ pub(crate) fn strip(parsed: &Parsed<'_>) -> Result<Stripped, CompileError> {
         decorated_classes: 0,
         decorators: Vec::new(),
         given_name: None,
-        has_generic_arrow: false,
+        tried_until: 0,
+        may_hide_errors: false,
         refused: None,
     };
     for item in &parsed.items {
@@ -51,7 +53,7 @@ pub(crate) fn strip(parsed: &Parsed<'_>) -> Result<Stripped, CompileError> {
     }
     match stripper.refused {
         Some(error) => Err(error),
-        None => Ok(Stripped { edits: stripper.edits, may_hide_errors: stripper.has_generic_arrow }),
+        None => Ok(Stripped { edits: stripper.edits, may_hide_errors: stripper.may_hide_errors }),
     }
 }
 
@@ -82,7 +84,9 @@ struct Stripper<'a> {
     decorators: Vec<BytePos>,
     /// The name that the class expression visited next gets from where it stands.
     given_name: Option<String>,
-    has_generic_arrow: bool,
+    /// Where the last piece ends that the parser tried.
+    tried_until: usize,
+    may_hide_errors: bool,
     refused: Option<CompileError>,
 }
 
@@ -182,6 +186,33 @@ impl Stripper<'_> {
     fn remove_bang(&mut self, expr: &Expr, whole: Span) {
         self.remove(range(expr.span()).end..range(whole).end);
         expr.visit_with(self);
+    }
+
+    /// Most expressions are right or can't be read at all; these may be wrong in other ways.
+    fn note_tried(&mut self, expr: &Expr) {
+        let is_tried = match expr {
+            Expr::TsTypeAssertion(_) => true,
+            Expr::Call(call) => call.type_args.is_some(),
+            Expr::OptChain(chain) => {
+                matches!(&*chain.base, OptChainBase::Call(call) if call.type_args.is_some())
+            }
+            Expr::TaggedTpl(template) => template.type_params.is_some(),
+            _ => false,
+        };
+        if is_tried {
+            self.tried_until = self.tried_until.max(range(expr.span()).end);
+        } else if offset(expr.span().lo) < self.tried_until {
+            self.may_hide_errors |= matches!(
+                expr,
+                Expr::Assign(_)
+                    | Expr::Update(_)
+                    | Expr::Unary(_)
+                    | Expr::Arrow(_)
+                    | Expr::Fn(_)
+                    | Expr::Class(_)
+                    | Expr::Yield(_)
+            );
+        }
     }
 
     /// `<T>expr`: line ends after a `return` would end it, so they go inside parentheses.
@@ -344,7 +375,17 @@ impl Visit for Stripper<'_> {
         self.remove(range(arguments.span));
     }
 
+    /// Only a pattern has those, and the parser made patterns of what is one.
+    fn visit_assign_prop(&mut self, property: &AssignProp) {
+        let message = format!("a field can't be given a value with `=`: `{} =`", property.key.sym);
+        let hint = format!("write `{}: …`", property.key.sym);
+        let at = offset(property.key.span.lo);
+        let error = CompileError::at(self.code, at, ErrorKind::Syntax, message, Some(&hint));
+        self.refused = self.refused.take().or(Some(error));
+    }
+
     fn visit_expr(&mut self, expr: &Expr) {
+        self.note_tried(expr);
         match expr {
             Expr::TsAs(inner) => self.remove_type_after(&inner.expr, inner.span),
             Expr::TsSatisfies(inner) => self.remove_type_after(&inner.expr, inner.span),
@@ -405,7 +446,10 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
-        self.has_generic_arrow |= arrow.type_params.is_some();
+        let end = skip_blanks(self.code, range(arrow.span).end);
+        let is_tried_in_choice =
+            arrow.return_type.is_some() && self.text(end..self.code.len()).starts_with(':');
+        self.may_hide_errors |= arrow.type_params.is_some() || is_tried_in_choice;
         self.type_parameters(arrow.type_params.as_deref());
         arrow.params.visit_with(self);
         if let Some(annotation) = &arrow.return_type {

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use ::http::StatusCode;
 use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{
@@ -39,6 +40,7 @@ use super::{
 const STATUS_WAIT: Duration = Duration::from_millis(500);
 /// No server has this many pages of tools: it is going in circles.
 const MOST_PAGES: usize = 1_000;
+const REFUSES_US: &str = "refuses us (401 or 403): give the right \"headers\" in its entry";
 
 /// Which handshake to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,12 +369,13 @@ pub(super) fn transport_reason(error: &(dyn Error + Send + Sync + 'static)) -> S
             format!("can't be reached: {}", root_cause(error))
         }
         Some(StreamableHttpError::Client(error)) => match error.status() {
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => REFUSES_US.to_owned(),
             Some(status) => format!("answered with HTTP {status}"),
             None => format!("broke off: {}", root_cause(error)),
         },
         Some(StreamableHttpError::HttpStatus(error)) => format!("answered with HTTP {}", error.status),
         Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
-            "refuses us (401 or 403): give the right \"headers\" in its entry".to_owned()
+            REFUSES_US.to_owned()
         }
         Some(other) => format!("failed: {other}"),
         None => root_cause(error),

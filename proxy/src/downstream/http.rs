@@ -2,12 +2,19 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use futures_util::stream::BoxStream;
-use http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream::BoxStream};
+use http::{
+    HeaderName, HeaderValue, Method, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage},
@@ -20,7 +27,7 @@ use rmcp::{
         },
     },
 };
-use sse_stream::Sse;
+use sse_stream::{Sse, SseStream};
 
 use super::plain::{Greeted, Remembered};
 
@@ -82,10 +89,84 @@ pub(super) struct Client {
     remembered: Remembered,
 }
 
+pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// What a server sends back for a message that was posted plainly.
+pub(super) enum Posted {
+    Stream(Events),
+    /// JSON.
+    Message(Bytes),
+}
+
 impl Client {
     pub(super) fn remembered(&self) -> &Remembered {
         &self.remembered
     }
+
+    fn remember(
+        &self,
+        uri: &Arc<str>,
+        session: Option<&Arc<str>>,
+        headers: &HashMap<HeaderName, HeaderValue>,
+    ) {
+        let Ok(url) = uri.parse() else { return };
+        let (uri, session, headers) = (uri.clone(), session.cloned(), headers.clone());
+        let _ = self.remembered.set(Greeted { uri, url, session, headers });
+    }
+
+    /// Posts a message as it is.
+    pub(super) async fn post_plainly(&self, server: &Greeted, body: String) -> Result<Posted, HttpError> {
+        let mut request = reqwest::Request::new(Method::POST, server.url.clone());
+        let headers = request.headers_mut();
+        headers.extend(server.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(session) = server.session.as_ref().and_then(|session| HeaderValue::from_str(session).ok())
+        {
+            headers.insert("mcp-session-id", session);
+        }
+        *request.body_mut() = Some(body.into());
+        let response = self.http.execute(request).await.map_err(HttpError::Client)?;
+        if response.status() == StatusCode::NOT_FOUND && server.session.is_some() {
+            return Err(HttpError::SessionExpired);
+        }
+        let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        if response.status().is_success() && kind.starts_with(b"text/event-stream") {
+            return Ok(Posted::Stream(bounded_events(response)));
+        }
+        if !kind.starts_with(b"application/json") {
+            let kind = String::from_utf8_lossy(kind).into_owned();
+            response.error_for_status().map_err(HttpError::Client)?;
+            return Err(HttpError::UnexpectedContentType(Some(kind)));
+        }
+        let failed = response.error_for_status_ref().err();
+        let text = response.bytes().await.map_err(HttpError::Client)?;
+        match (serde_json::from_slice::<ServersError>(&text), failed) {
+            (Ok(error), _) if server.session.is_some() && is_about_session(&error.error) => {
+                Err(HttpError::SessionExpired)
+            }
+            (Err(_), Some(failed)) => Err(HttpError::Client(failed)),
+            _ => Ok(Posted::Message(text)),
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct ServersError {
+    error: ErrorData,
+}
+
+/// The events of a response, each no longer than what rmcp takes.
+fn bounded_events(response: reqwest::Response) -> Events {
+    let limit = StreamableHttpClientTransportConfig::default().max_sse_event_size;
+    let unfinished = Arc::new(AtomicUsize::new(0));
+    let counted = unfinished.clone();
+    let bytes = response.bytes_stream().map(move |bytes| {
+        let bytes = bytes.map_err(std::io::Error::other)?;
+        let length = counted.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+        if length > limit { Err(std::io::Error::other("an event is too long")) } else { Ok(bytes) }
+    });
+    SseStream::from_bytes_stream(bytes).inspect(move |_| unfinished.store(0, Ordering::Relaxed)).boxed()
 }
 
 fn is_about_session(error: &ErrorData) -> bool {
@@ -133,8 +214,7 @@ impl StreamableHttpClient for Client {
         if matches!(&message, JsonRpcMessage::Notification(told)
             if matches!(told.notification, ClientNotification::InitializedNotification(_)))
         {
-            let (session, auth, headers) = (session_id.clone(), auth_header.clone(), custom_headers.clone());
-            let _ = self.remembered.set(Greeted { uri: uri.clone(), session, auth, headers });
+            self.remember(&uri, session_id.as_ref(), &custom_headers);
         }
         let mut response = self
             .http

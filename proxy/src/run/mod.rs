@@ -202,7 +202,7 @@ impl Job {
             Ok(_) => Ok(false),
             Err(error) => Err(error),
         };
-        self.count(ServerTool { server, tool }, started, is_error);
+        self.count(Count::of(ServerTool { server, tool }, started, is_error));
         answered
     }
 
@@ -223,22 +223,37 @@ impl Job {
             answered = self.app.servers.pass_on(&tool.server, &tool.tool, arguments.as_deref(), context) => answered,
             () = self.app.end_calls.cancelled() => Err(DownstreamError::Closed { server: tool.server.clone() }),
         };
-        self.count(tool, started, answered.as_ref().map(|answer| answer.is_error));
+        let counted = Count::of(tool, started, answered.as_ref().map(|answer| answer.is_error));
+        // The answer is on its way when this is done.
+        let (calls, job) = (self.app.calls.clone(), self);
+        calls.spawn(async move { job.count(counted) }.in_current_span());
         answered
     }
 
-    /// Counts a call that has ended: whether its answer is an error, or why there is none.
-    fn count(&self, tool: ServerTool, started: Instant, is_error: Result<bool, &DownstreamError>) {
+    fn count(&self, Count { tool: ServerTool { server, tool }, duration, ended, error }: Count) {
+        tracing::info!(server, tool, success = error.is_none(), ms = millis(duration), "tool");
+        // The client needn't wait for the statistics.
+        self.app.usage.add(Used { caller: self.caller.clone(), server, tool, duration, error, ended });
+    }
+}
+
+/// A call of a server's tool that has ended.
+struct Count {
+    tool: ServerTool,
+    duration: Duration,
+    ended: Instant,
+    error: Option<String>,
+}
+
+impl Count {
+    /// `is_error` says whether the answer is one, or why there is none.
+    fn of(tool: ServerTool, started: Instant, is_error: Result<bool, &DownstreamError>) -> Count {
         let error = match is_error {
             Ok(false) => None,
             Ok(true) => Some("the tool answered with an error".to_owned()),
             Err(error) => Some(error.to_string()),
         };
-        let ServerTool { server, tool } = tool;
-        let (ended, duration) = (Instant::now(), started.elapsed());
-        tracing::info!(server, tool, success = error.is_none(), ms = millis(duration), "tool");
-        // The client needn't wait for the statistics.
-        self.app.usage.add(Used { caller: self.caller.clone(), server, tool, duration, error, ended });
+        Count { tool, duration: started.elapsed(), ended: Instant::now(), error }
     }
 }
 

@@ -10,28 +10,24 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::{HeaderName, HeaderValue};
 use rmcp::{
     ServiceError,
-    model::{
-        CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, RequestId,
-        ServerJsonRpcMessage, ServerResult,
-    },
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::{
         DynamicTransportError,
         common::client_side_sse::SseRetryPolicy as _,
-        streamable_http_client::{SseError, StreamableHttpClient as _, StreamableHttpPostResponse},
+        streamable_http_client::{StreamableHttpClient as _, StreamableHttpPostResponse},
     },
 };
 use serde_json::{json, value::RawValue};
-use sse_stream::Sse;
 use tokio::sync::Notify;
 
-use super::{Answer, CANCELLED, FIRST_ID, Message, PlainAnswer};
+use super::{Answer, CANCELLED, FIRST_ID, Message, PlainAnswer, request_line};
 use crate::downstream::{
     asked::refused,
-    http::{Client, HttpError, StreamRetries},
+    http::{Client, Events, HttpError, Posted, StreamRetries},
     tap::Nobody,
 };
 
@@ -42,8 +38,9 @@ const ENDING: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(in crate::downstream) struct Greeted {
     pub(in crate::downstream) uri: Arc<str>,
+    /// The same, taken apart.
+    pub(in crate::downstream) url: url::Url,
     pub(in crate::downstream) session: Option<Arc<str>>,
-    pub(in crate::downstream) auth: Option<String>,
     pub(in crate::downstream) headers: HashMap<HeaderName, HeaderValue>,
 }
 
@@ -56,8 +53,6 @@ pub(in crate::downstream) struct PlainHttp {
     tools_changed: Arc<Notify>,
     next: AtomicU64,
 }
-
-type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 impl PlainHttp {
     /// `None` if the server wasn't greeted as those with sessions are.
@@ -76,28 +71,21 @@ impl PlainHttp {
         args: Option<&RawValue>,
     ) -> Result<PlainAnswer, ServiceError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut params = CallToolRequestParams::new(tool.to_owned());
-        let args = args.map(|args| serde_json::from_str(args.get())).transpose();
-        params.arguments = args.map_err(|_| ServiceError::UnexpectedResponse)?;
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let body = request_line(id, tool, args).map_err(|_| ServiceError::UnexpectedResponse)?;
         let under_way = UnderWay { client: &self.client, server: &self.server, id, is_answered: false };
-        let answered = self.answered(id, ClientJsonRpcMessage::request(request, number(id))).await;
+        let answered = self.answered(id, body).await;
         under_way.answered();
-        answered
+        answered?.into_plain()
     }
 
-    async fn answered(&self, id: u64, message: ClientJsonRpcMessage) -> Result<PlainAnswer, ServiceError> {
-        let answer = match post(&self.client, &self.server, message).await.map_err(failed)? {
-            StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Response(response), _) => {
-                return read(response.result);
+    async fn answered(&self, id: u64, body: String) -> Result<Answer, ServiceError> {
+        match self.client.post_plainly(&self.server, body).await.map_err(failed)? {
+            Posted::Stream(events) => self.on_streams(id, events).await,
+            Posted::Message(text) => {
+                let message = serde_json::from_slice::<Message<'_>>(&text);
+                Ok(message.map_err(|_| ServiceError::UnexpectedResponse)?.answer_in(&text))
             }
-            StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), _) => {
-                return Err(ServiceError::McpError(error.error));
-            }
-            StreamableHttpPostResponse::Sse(events, _) => self.on_streams(id, events).await?,
-            _ => return Err(ServiceError::UnexpectedResponse),
-        };
-        answer.into_plain()
+        }
     }
 
     /// Waits for the answer on a stream, and on those that go on where one broke off.
@@ -117,8 +105,8 @@ impl PlainHttp {
             let Some(pause) = StreamRetries.retry(times) else { return Err(ServiceError::TransportClosed) };
             times += 1;
             tokio::time::sleep(wait.unwrap_or(pause)).await;
-            let Greeted { uri, session, auth, headers } = (*self.server).clone();
-            match self.client.get_stream(uri, session, Some(id), auth, headers).await {
+            let Greeted { uri, session, headers, .. } = (*self.server).clone();
+            match self.client.get_stream(uri, session, Some(id), None, headers).await {
                 Ok(again) => events = again,
                 Err(_) => events = futures_util::stream::empty().boxed(),
             }
@@ -152,17 +140,13 @@ impl PlainHttp {
     }
 }
 
-fn number(id: u64) -> RequestId {
-    RequestId::Number(i64::try_from(id).unwrap_or(i64::MAX))
-}
-
 async fn post(
     client: &Client,
     server: &Greeted,
     message: ClientJsonRpcMessage,
 ) -> Result<StreamableHttpPostResponse, HttpError> {
-    let Greeted { uri, session, auth, headers } = server.clone();
-    client.post_message(uri, message, session, auth, headers).await
+    let Greeted { uri, session, headers, .. } = server.clone();
+    client.post_message(uri, message, session, None, headers).await
 }
 
 /// Not awaited: the server may be slow, or gone.
@@ -176,11 +160,6 @@ fn tell(client: &Client, server: &Arc<Greeted>, message: ClientJsonRpcMessage) {
 fn failed(error: HttpError) -> ServiceError {
     let kind = std::any::TypeId::of::<PlainHttp>();
     ServiceError::TransportSend(DynamicTransportError::from_parts("http", kind, Box::new(error)))
-}
-
-fn read(result: ServerResult) -> Result<PlainAnswer, ServiceError> {
-    let text = json!(result).to_string();
-    Answer::Result(text.into()).into_plain()
 }
 
 /// Reads what is left, so that the connection can be used again.
