@@ -1,6 +1,7 @@
 //! The compiler: from an agent's TypeScript to everything the registry keeps about it.
 
 mod bindings;
+mod blame;
 mod depth;
 mod edits;
 mod enums;

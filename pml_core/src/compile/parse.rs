@@ -11,6 +11,7 @@ use swc_ecma_parser::unstable::{Capturing, Token, TokenAndSpan};
 use swc_ecma_parser::{EsSyntax, Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
+use super::blame::blame;
 use super::depth::check_depth;
 use super::error::{CompileError, ErrorKind};
 use super::interrupt;
@@ -54,8 +55,10 @@ impl<'a> Parsed<'a> {
         interrupt::check()?;
         let levels = check_depth(code)?;
         interrupt::check()?;
-        let (module, tokens) =
-            with_stack_for(levels, || without_panics(code, |code| parse_module(code, typescript())))?;
+        let (module, tokens) = with_stack_for(levels, || {
+            let parse = |code: &str| without_panics(code, |code| parse_module(code, typescript()));
+            parse(code).map_err(|error| blame(code, error, |code| parse(code).map(drop)))
+        })?;
         let parsed = Parsed { code, items: module.body, tokens, levels };
         parsed.with_stack(|| refuse_unsupported(&parsed))?;
         interrupt::check()?;
