@@ -189,6 +189,16 @@ mod tests {
     }
 
     #[test]
+    fn only_fields_are_deleted() {
+        for code in ["delete x", "delete (x)", "delete x!", "delete (<T>x)", "() => { delete (x as T) }"] {
+            let error = compile(code, &CompileOptions::default()).expect_err(code);
+            assert_eq!(error.kind, ErrorKind::Syntax, "{code}: {error}");
+            assert!(error.message.contains("`delete` takes a field"), "{code}: {error}");
+        }
+        assert_eq!(executable("delete x.y; delete (x as T).y"), "delete x.y; delete (x).y");
+    }
+
+    #[test]
     fn fields_are_given_values_with_a_colon() {
         for (code, column) in [("x = { a = 1 }", 7), ("f({ b, a = 1 })", 8), ("return [<T>{ a = 1 }]", 14)] {
             let error = compile(code, &CompileOptions::default()).expect_err(code);

@@ -15,6 +15,7 @@ use super::enums::enum_edits;
 use super::error::{CompileError, ErrorKind};
 use super::parse::{Parsed, offset, range};
 use super::value::prop_name;
+use super::value::without_types;
 use decorators::{Form, decorators_of, is_anonymous};
 
 /// Words before a class member or a parameter that only mean something to the type checker.
@@ -91,6 +92,11 @@ struct Stripper<'a> {
 }
 
 impl Stripper<'_> {
+    fn refuse_syntax(&mut self, span: Span, message: String, hint: &str) {
+        let error = CompileError::at(self.code, offset(span.lo), ErrorKind::Syntax, message, Some(hint));
+        self.refused = self.refused.take().or(Some(error));
+    }
+
     fn refuse(&mut self, span: Span, what: &str, hint: &str) {
         if self.refused.is_none() {
             let message = format!("{what} can't be supported");
@@ -379,9 +385,15 @@ impl Visit for Stripper<'_> {
     fn visit_assign_prop(&mut self, property: &AssignProp) {
         let message = format!("a field can't be given a value with `=`: `{} =`", property.key.sym);
         let hint = format!("write `{}: …`", property.key.sym);
-        let at = offset(property.key.span.lo);
-        let error = CompileError::at(self.code, at, ErrorKind::Syntax, message, Some(&hint));
-        self.refused = self.refused.take().or(Some(error));
+        self.refuse_syntax(property.key.span, message, &hint);
+    }
+
+    fn visit_unary_expr(&mut self, unary: &UnaryExpr) {
+        if unary.op == UnaryOp::Delete && without_types(&unary.arg).is_ident() {
+            let message = "`delete` takes a field, not a variable".to_owned();
+            self.refuse_syntax(unary.span, message, "set the variable to undefined");
+        }
+        unary.visit_children_with(self);
     }
 
     fn visit_expr(&mut self, expr: &Expr) {

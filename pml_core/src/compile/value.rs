@@ -100,6 +100,15 @@ impl Draft {
 
 /// Looks through parentheses, type syntax and `await`, none of which change which value is meant.
 pub(crate) fn unwrap(expr: &Expr) -> &Expr {
+    let mut expr = without_types(expr);
+    while let Expr::Await(inner) = expr {
+        expr = without_types(&inner.arg);
+    }
+    expr
+}
+
+/// Looks through parentheses and type syntax, which the executable doesn't have.
+pub(crate) fn without_types(expr: &Expr) -> &Expr {
     let mut expr = expr;
     loop {
         expr = match expr {
@@ -110,7 +119,6 @@ pub(crate) fn unwrap(expr: &Expr) -> &Expr {
             Expr::TsConstAssertion(inner) => &inner.expr,
             Expr::TsSatisfies(inner) => &inner.expr,
             Expr::TsInstantiation(inner) => &inner.expr,
-            Expr::Await(inner) => &inner.arg,
             _ => return expr,
         };
     }
