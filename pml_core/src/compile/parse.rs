@@ -57,7 +57,8 @@ impl<'a> Parsed<'a> {
         interrupt::check()?;
         let (module, tokens) = with_stack_for(levels, || {
             let parse = |code: &str| without_panics(code, |code| parse_module(code, typescript()));
-            parse(code).map_err(|error| blame(code, error, |code| parse(code).map(drop)))
+            let parse_again = |code: &str| interrupt::check().and_then(|()| parse(code).map(drop));
+            parse(code).map_err(|error| blame(code, error, parse_again))
         })?;
         let parsed = Parsed { code, items: module.body, tokens, levels };
         parsed.with_stack(|| refuse_unsupported(&parsed))?;
