@@ -71,8 +71,8 @@ impl Edits {
         // Behind a lone CR, an LF would be the end of the same line.
         let before = code.get(..range.start).unwrap_or_default();
         let follows_cr = kept.starts_with('\n') && before.ends_with('\r');
-        // Other marks before may go as well.
-        let left = before.trim_end_matches('!');
+        // Other marks before may go as well, and blanks between them.
+        let left = before.trim_end_matches(|c: char| c == '!' || c.is_whitespace());
         let joins = kept.is_empty() && become_one(left, code.get(range.end..).unwrap_or_default());
         self.replace(range, if follows_cr || joins { format!(" {kept}") } else { kept });
     }
