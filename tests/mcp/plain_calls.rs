@@ -10,7 +10,7 @@ use pml_tests::{
     mcp::{Proxy, ProxySetup, eventually, runtime},
     peers::{node, program, servers_file},
 };
-use reqwest::header::HeaderMap;
+use reqwest::{RequestBuilder, header::HeaderMap};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -58,17 +58,21 @@ fn journal(folder: &Path) -> PathBuf {
     folder.join("journal")
 }
 
-/// The whole response.
-async fn post(url: String, session: String, message: Value) -> (HeaderMap, String) {
-    let mut request = reqwest::Client::new()
+fn request_to(url: &str, session: &str, message: &Value) -> RequestBuilder {
+    let request = reqwest::Client::new()
         .post(url)
         .header("accept", "application/json, text/event-stream")
         .header("content-type", "application/json")
         .body(message.to_string());
-    if !session.is_empty() {
-        request = request.header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25");
+    if session.is_empty() {
+        return request;
     }
-    let response = request.send().await.expect("a response");
+    request.header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25")
+}
+
+/// The whole response.
+async fn post(url: String, session: String, message: Value) -> (HeaderMap, String) {
+    let response = request_to(&url, &session, &message).send().await.expect("a response");
     (response.headers().clone(), response.text().await.expect("a body"))
 }
 
@@ -151,4 +155,55 @@ fn a_call_whose_client_has_gone_is_counted() {
     eventually("both are counted", || {
         (sql.number("SELECT count(*) FROM pml.tool_usage WHERE tool_id = 'moody:late'") == 2).then_some(())
     });
+}
+
+#[test]
+fn a_slow_answer_comes_as_a_stream_that_is_open_before() {
+    let database = Database::new();
+    let session = Session::open(&database);
+    let proceed = session.folder.path().join("proceed");
+    fs::write(&proceed, "").unwrap();
+    // From now on it is known what the name stands for.
+    session.post(&call(3, "late", &json!({"file": proceed})));
+    fs::remove_file(&proceed).unwrap();
+    let (kind, text) = runtime().block_on(async {
+        let response =
+            request_to(&session.proxy.url, &session.id, &call(4, "late", &json!({"file": proceed})))
+                .send()
+                .await
+                .expect("a response");
+        let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+        fs::write(&proceed, "").unwrap();
+        (kind, response.text().await.expect("a body"))
+    });
+    assert_eq!(kind, "text/event-stream");
+    let message = text.lines().find_map(|line| line.strip_prefix("data: {")).expect("a message");
+    let message: Value = serde_json::from_str(&format!("{{{message}")).expect("JSON");
+    assert_eq!((&message["id"], message["result"]["content"].is_array()), (&json!(4), true));
+}
+
+#[test]
+fn what_is_unusual_about_a_request_is_looked_at() {
+    let database = Database::new();
+    let session = Session::open(&database);
+    let echo = |id: u64| call(id, "raw", &json!({"result": {"content": []}}));
+    session.post(&echo(3));
+    for (header, value, status) in [
+        ("origin", "https://evil.example", 403),
+        ("host", "evil.example", 403),
+        ("mcp-protocol-version", "1999-01-01", 400),
+        ("accept", "application/json", 406),
+        ("content-type", "text/plain", 415),
+        ("mcp-session-id", "somebody-elses", 404),
+        ("origin", "http://localhost:1", 200),
+    ] {
+        let answered = runtime().block_on(async {
+            let request = request_to(&session.proxy.url, &session.id, &echo(4));
+            let (client, request) = request.build_split();
+            let mut request = request.expect("a request");
+            request.headers_mut().insert(header, value.parse().unwrap());
+            client.execute(request).await.expect("a response")
+        });
+        assert_eq!(answered.status(), status, "{header}: {value}");
+    }
 }

@@ -10,7 +10,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use axum::{
@@ -36,6 +36,7 @@ use super::{
     health::is_named,
     session::{OwnedSessions, SESSION_ID},
     ticks::Ticks,
+    whole::AT_ONCE,
 };
 use crate::{
     app::App,
@@ -47,8 +48,6 @@ use crate::{
 };
 
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// An answer that takes longer comes as a stream, so that the client hears that it is being worked on.
-const AT_ONCE: Duration = Duration::from_millis(50);
 
 pub(super) struct PlainCalls {
     app: Arc<App>,

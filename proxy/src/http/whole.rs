@@ -19,8 +19,8 @@ use http::{
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
-/// For so long a stream is held back; a call that takes longer is told about as it goes on.
-const AT_ONCE: Duration = Duration::from_millis(50);
+/// An answer that takes longer comes as a stream, so that the client hears that it is being worked on.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// The response with its stream made whole, if that ends at once and held just one message.
 pub(super) async fn at_once(response: Response) -> Response {
