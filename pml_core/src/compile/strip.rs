@@ -466,7 +466,10 @@ impl Visit for Stripper<'_> {
         arrow.params.visit_with(self);
         if let Some(annotation) = &arrow.return_type {
             // No line may end between the parameters and the arrow.
-            let removed = range(annotation.span);
+            let at = self.tokens.partition_point(|token| token.span.lo < annotation.span.lo);
+            let before = self.tokens.get(at.wrapping_sub(1)).map(|token| range(token.span).end);
+            let annotation = range(annotation.span);
+            let removed = before.unwrap_or(annotation.start)..annotation.end;
             let sign = skip_blanks(self.code, removed.end);
             let lines = line_ends(self.text(removed.start..sign));
             if lines.is_empty() || self.text(sign..sign + 2) != "=>" {
