@@ -20,10 +20,19 @@ pub(crate) fn executable(
         instrument(&mut edits, parsed.code, id, &probe.site);
     }
     let executable = edits.apply(parsed.code);
-    if may_hide_errors {
+    if may_hide_errors || has_conflict_marker(parsed.code) {
         check_again(parsed.code, &executable)?;
     }
     Ok(executable)
+}
+
+/// Lines that version control leaves where changes met: the parser skips them, and may forget that.
+fn has_conflict_marker(code: &str) -> bool {
+    ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|marker| {
+        memchr::memmem::find_iter(code.as_bytes(), marker).any(|at| {
+            code.get(..at).is_some_and(|before| before.is_empty() || before.ends_with(['\n', '\r']))
+        })
+    })
 }
 
 fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
