@@ -1,7 +1,7 @@
 //! Enums as the JavaScript they stand for: an object with a field for each member, and one back from each number.
 
 use rustc_hash::FxHashMap;
-use swc_common::Spanned;
+use swc_common::{Span, Spanned};
 use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
@@ -93,6 +93,9 @@ impl Visit for MemberNames<'_> {
     noop_visit_type!();
 
     fn visit_ident(&mut self, ident: &Ident) {
+        if ident.sym == *"await" {
+            self.refuse_await(ident.span);
+        }
         if self.earlier.contains_key(&*ident.sym) {
             self.edits.insert(offset(ident.span.lo), format!("{}.", self.name));
         }
@@ -108,10 +111,7 @@ impl Visit for MemberNames<'_> {
     }
 
     fn visit_await_expr(&mut self, expr: &AwaitExpr) {
-        let hint = Some("put the value into a variable before the enum");
-        let message = "`await` can't stand in an enum";
-        let at = offset(expr.span.lo);
-        self.refused = Some(CompileError::at(self.code, at, ErrorKind::Unsupported, message, hint));
+        self.refuse_await(expr.span);
     }
 
     // These have an `await` of their own.
@@ -125,6 +125,13 @@ impl Visit for MemberNames<'_> {
 }
 
 impl MemberNames<'_> {
+    fn refuse_await(&mut self, span: Span) {
+        let hint = Some("put the value into a variable before the enum");
+        let message = "`await` can't stand in an enum";
+        self.refused =
+            Some(CompileError::at(self.code, offset(span.lo), ErrorKind::Unsupported, message, hint));
+    }
+
     fn inside_function(&mut self, is_async: bool, visit: impl FnOnce(&mut Self)) {
         let before = self.refused.take();
         visit(self);
