@@ -198,6 +198,19 @@ mod tests {
     }
 
     #[test]
+    fn an_asserted_object_stays_one() {
+        for (code, expected) in [
+            ("<T>{ a: 1 }", "({ a: 1 })"),
+            ("const f = () => <T>{ a: 1 }", "const f = () => ({ a: 1 })"),
+            ("<T>function () {}", "(function () {})"),
+            ("x = <T>{} as U", "x = ({})"),
+            ("<A><B>{ a: 1 }", "({ a: 1 })"),
+        ] {
+            assert_eq!(executable(code), expected, "{code}");
+        }
+    }
+
+    #[test]
     fn only_fields_are_deleted() {
         for code in ["delete x", "delete (x)", "delete x!", "delete (<T>x)", "() => { delete (x as T) }"] {
             let error = compile(code, &CompileOptions::default()).expect_err(code);

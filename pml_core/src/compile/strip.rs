@@ -225,7 +225,11 @@ impl Stripper<'_> {
     fn remove_type_before(&mut self, expr: &Expr, whole: Span) {
         let removed = range(whole).start..range(expr.span()).start;
         let lines = line_ends(self.text(removed.clone()));
-        if lines.is_empty() {
+        // Where a statement or an arrow function's body starts, these would be something else.
+        let rest = self.text(removed.end..self.code.len());
+        let starts_anew =
+            ["{", "function", "class", "async", "let"].iter().any(|word| rest.starts_with(word));
+        if lines.is_empty() && !starts_anew {
             self.remove(removed);
         } else {
             self.edits.replace(removed, format!("({lines}"));
