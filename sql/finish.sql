@@ -215,14 +215,13 @@ BEGIN
                     WHERE same.display_name = state.learning_context ->> 'name');
       IF kept_fqdn IS NOT NULL THEN
         warning := NULL;
+      ELSE
+        BEGIN
+          kept_fqdn := @extschema@.pml_keep_code(state.learning_context, NULL);
+        EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
+          warning := SQLERRM;
+        END;
       END IF;
-    END IF;
-    IF warning IS NOT NULL AND state.learning_context ? 'name' THEN
-      BEGIN
-        kept_fqdn := @extschema@.pml_keep_code(state.learning_context, NULL);
-      EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
-        warning := SQLERRM;
-      END;
     END IF;
   ELSE
     kept_fqdn := (SELECT same.id FROM @extschema@.pml_same_code(state.learning_context ->> 'hash', NULL) AS same);

@@ -44,6 +44,15 @@ impl Session {
         runtime().block_on(post(self.proxy.url.clone(), self.id.clone(), message.clone()))
     }
 
+    /// Calls `late`, so that it is known what the name stands for; the next call waits for the file.
+    fn late_once(&self) -> PathBuf {
+        let proceed = self.folder.path().join("proceed");
+        fs::write(&proceed, "").unwrap();
+        self.post(&call(3, "late", &json!({"file": proceed})));
+        fs::remove_file(&proceed).unwrap();
+        proceed
+    }
+
     fn journal(&self) -> Vec<String> {
         let text = fs::read_to_string(journal(self.folder.path())).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -136,10 +145,7 @@ fn a_cancelled_call_is_cancelled_at_the_server_and_gets_no_answer() {
 fn a_call_whose_client_has_gone_is_counted() {
     let database = Database::new();
     let session = Session::open(&database);
-    let proceed = session.folder.path().join("proceed");
-    fs::write(&proceed, "").unwrap();
-    session.post(&call(3, "late", &json!({"file": proceed})));
-    fs::remove_file(&proceed).unwrap();
+    let proceed = session.late_once();
     let waiting = runtime().spawn(post(
         session.proxy.url.clone(),
         session.id.clone(),
@@ -161,11 +167,7 @@ fn a_call_whose_client_has_gone_is_counted() {
 fn a_slow_answer_comes_as_a_stream_that_is_open_before() {
     let database = Database::new();
     let session = Session::open(&database);
-    let proceed = session.folder.path().join("proceed");
-    fs::write(&proceed, "").unwrap();
-    // From now on it is known what the name stands for.
-    session.post(&call(3, "late", &json!({"file": proceed})));
-    fs::remove_file(&proceed).unwrap();
+    let proceed = session.late_once();
     let (kind, text) = runtime().block_on(async {
         let response =
             request_to(&session.proxy.url, &session.id, &call(4, "late", &json!({"file": proceed})))

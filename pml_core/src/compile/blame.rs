@@ -5,6 +5,8 @@ use super::error::CompileError;
 
 /// So many functions may be inside of each other.
 const MOST_HEADS: usize = 8;
+/// No list of type parameters is longer; looking further from each `<` would take time that grows with the square.
+const LONGEST_HEAD: usize = 512;
 
 /// The error of code that doesn't parse, or the one behind it that `parse` finds when heads of generic functions are blank.
 pub(super) fn blame(
@@ -31,7 +33,7 @@ fn last_head_before(code: &str, place: usize) -> Option<std::ops::Range<usize>> 
     let mut starts = (0..=place.min(code.len().saturating_sub(1))).rev().filter(|at| bytes[*at] == b'<');
     starts.find_map(|start| {
         let mut open = 0;
-        let length = bytes[start..].iter().position(|byte| {
+        let length = bytes[start..].iter().take(LONGEST_HEAD).position(|byte| {
             match byte {
                 b'<' => open += 1,
                 b'>' => open -= 1,

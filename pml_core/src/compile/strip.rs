@@ -14,8 +14,7 @@ use super::edits::{Edits, line_ends};
 use super::enums::enum_edits;
 use super::error::{CompileError, ErrorKind};
 use super::parse::{Parsed, offset, range};
-use super::value::prop_name;
-use super::value::without_types;
+use super::value::{prop_name, without_types};
 use decorators::{Form, decorators_of, is_anonymous};
 
 /// Words before a class member or a parameter that only mean something to the type checker.

@@ -19,7 +19,7 @@ use super::{
     body::HeldBody,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
     plain::PlainCalls,
-    session::{OwnedSessions, REQUESTER, SESSION_ID},
+    session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
     whole,
 };
 use crate::{
@@ -30,7 +30,6 @@ use crate::{
 
 const REQUEST_ID: &str = "x-request-id";
 const METHOD: &str = "mcp-method";
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The first version without sessions; versions are dates and sort as text.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 

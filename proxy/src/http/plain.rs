@@ -34,7 +34,7 @@ use tracing::Instrument;
 
 use super::{
     health::is_named,
-    session::{OwnedSessions, SESSION_ID},
+    session::{OwnedSessions, PROTOCOL_VERSION, SESSION_ID},
     ticks::Ticks,
     whole::AT_ONCE,
 };
@@ -46,8 +46,6 @@ use crate::{
     scope::Caller,
     tools::known::ServerTool,
 };
-
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 pub(super) struct PlainCalls {
     app: Arc<App>,

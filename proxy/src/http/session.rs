@@ -18,6 +18,7 @@ use rmcp::{
 use crate::{handler::SESSION_IDLE, scope::Identity};
 
 pub(super) const SESSION_ID: &str = "mcp-session-id";
+pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 tokio::task_local! {
     /// Who makes the HTTP request that is being handled.
