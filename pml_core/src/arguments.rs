@@ -2,9 +2,11 @@
 //!
 //! Messages name arguments and what was expected of them, never the values that were given.
 
+mod effort;
+
 use std::{cell::RefCell, rc::Rc};
 
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::{Map, Value};
 
 /// What is wrong with a call.
@@ -20,6 +22,8 @@ const TOLD: usize = 8;
 /// How many parts of a schema are looked at for defaults: parts that refer to each other could go on for ever.
 const PARTS: usize = 10_000;
 const DEPTH: usize = 64;
+/// What one match of a pattern may cost.
+const BACKTRACK_LIMIT: usize = 10_000;
 
 /// The arguments with the defaults of the schema, if they fit it.
 pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
@@ -34,6 +38,14 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     }
     let known = KnownSchema::of(schema)?;
     Defaults { root: &known.schema, parts: 0 }.fill(&known.schema, &mut arguments, 0);
+    if !known.is_linear && !effort::is_bounded(&known.schema, &arguments) {
+        return Err(ArgumentsError {
+            message: "Invalid arguments: holding them against the schema would take too long".to_owned(),
+            detail: None,
+            hint: "Give less at once, or give the capability a schema with fewer alternatives inside alternatives."
+                .to_owned(),
+        });
+    }
     let problems: Vec<String> =
         known.validator.iter_errors(&arguments).take(TOLD).map(|error| tell(&error)).collect();
     match problems.split_first() {
@@ -60,6 +72,7 @@ pub fn check_schema(what: &str, schema: &str) -> Result<(), ArgumentsError> {
 
 struct KnownSchema {
     schema: Value,
+    is_linear: bool,
     validator: Validator,
 }
 
@@ -91,13 +104,15 @@ impl KnownSchema {
 
     fn compile(text: &str) -> Result<KnownSchema, ArgumentsError> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unreadable("The schema", &error))?;
-        let validator = jsonschema::options().build(&schema).map_err(|error| ArgumentsError {
+        // Patterns that go back and try again are bounded too.
+        let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT);
+        let validator = jsonschema::options().with_pattern_options(patterns).build(&schema).map_err(|error| ArgumentsError {
             message: format!("Invalid parameter schema: {}", tell(&error)),
             detail: None,
             hint: "The capability's parameters_schema is not a JSON Schema that can be used; give it another one."
                 .to_owned(),
         })?;
-        Ok(KnownSchema { schema, validator })
+        Ok(KnownSchema { is_linear: effort::is_linear(&schema), schema, validator })
     }
 }
 
