@@ -1,7 +1,7 @@
 -- Old names that still work. An alias points at an FQDN, never at a name, so there are no chains.
 
 CREATE TABLE pml.capability_aliases (
-  alias text COLLATE "C" NOT NULL CHECK (@extschema@.pml_is_valid_name(alias)),
+  alias text COLLATE "C" NOT NULL CHECK (pml_internal.pml_is_valid_name(alias)),
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
   target_fqdn text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
@@ -12,7 +12,7 @@ CREATE TABLE pml.capability_aliases (
 CREATE INDEX capability_aliases_target ON pml.capability_aliases (target_fqdn);
 -- How pml_resolve finds it.
 CREATE INDEX capability_aliases_scoped_name ON pml.capability_aliases
-  USING hash (@extschema@.pml_scoped(org, project, alias));
+  USING hash (pml_internal.pml_scoped(org, project, alias));
 COMMENT ON TABLE pml.capability_aliases IS 'Former names of capabilities, which still resolve';
 COMMENT ON COLUMN pml.capability_aliases.alias IS 'The former name';
 COMMENT ON COLUMN pml.capability_aliases.org IS 'Organisation of the scope in which it resolves';

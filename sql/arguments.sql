@@ -1,20 +1,20 @@
 -- Arguments held against a schema.
 
-CREATE FUNCTION @extschema@.pml_checked_args(schema text, args text) RETURNS text
+CREATE FUNCTION pml_internal.pml_checked_args(schema text, args text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_args_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_checked_args(text, text) IS 'pml_check_args on text';
+COMMENT ON FUNCTION pml_internal.pml_checked_args(text, text) IS 'pml_check_args on text';
 
-CREATE FUNCTION @extschema@.pml_check_args(schema jsonb, args jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_check_args(schema jsonb, args jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN @extschema@.pml_checked_args(coalesce(schema, 'true')::text, coalesce(args, '{}')::text)::jsonb;
-COMMENT ON FUNCTION @extschema@.pml_check_args(jsonb, jsonb) IS
+  RETURN pml_internal.pml_checked_args(coalesce(schema, 'true')::text, coalesce(args, '{}')::text)::jsonb;
+COMMENT ON FUNCTION pml_internal.pml_check_args(jsonb, jsonb) IS
   'The arguments with the schema''s defaults filled in, or an error that says which of them doesn''t fit and why';
 
-CREATE FUNCTION @extschema@.pml_checked_schema(what text, schema text) RETURNS void
+CREATE FUNCTION pml_internal.pml_checked_schema(what text, schema text) RETURNS void
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_schema_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_checked_schema(text, text) IS 'pml_check_schema on text';
+COMMENT ON FUNCTION pml_internal.pml_checked_schema(text, text) IS 'pml_check_schema on text';
 
-CREATE FUNCTION @extschema@.pml_check_schema(what text, schema jsonb) RETURNS void
+CREATE FUNCTION pml_internal.pml_check_schema(what text, schema jsonb) RETURNS void
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN @extschema@.pml_checked_schema(what, schema::text);
-COMMENT ON FUNCTION @extschema@.pml_check_schema(text, jsonb) IS 'An error unless it is a JSON Schema that can be used';
+  RETURN pml_internal.pml_checked_schema(what, schema::text);
+COMMENT ON FUNCTION pml_internal.pml_check_schema(text, jsonb) IS 'An error unless it is a JSON Schema that can be used';

@@ -5,7 +5,7 @@ INSERT INTO pml.capability_records
 SELECT concat_ws('.', 'pml', 'std', 'mcp', base.name, left(base.hash, 4)), 'pml', 'std', 'mcp', base.name,
        left(base.hash, 4), base.hash, 'mcp:' || base.name, 'mcp-server', 'pml', '2026-01-01 00:00:00+00',
        'pml', '2026-01-01 00:00:00+00', 'v1.0.0', 'public', 'local', true, base.code_url, base.description
-FROM (SELECT s.*, @extschema@.pml_text_hash('mcp:' || s.name || ' ' || s.code_url) AS hash
+FROM (SELECT s.*, pml_internal.pml_text_hash('mcp:' || s.name || ' ' || s.code_url) AS hash
       FROM (VALUES
         ('filesystem', 'npm:@modelcontextprotocol/server-filesystem', 'Files and folders of the local machine'),
         ('shell', 'npm:mcp-shell', 'Commands on the local machine'),

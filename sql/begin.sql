@@ -1,23 +1,23 @@
 -- Before a run: what is asked for becomes a plan. pml_finish says what came of it.
 
-CREATE FUNCTION @extschema@.pml_is_taken(name text, own_fqdn text) RETURNS boolean
-  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_is_taken_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_is_taken(text, text) IS
+CREATE FUNCTION pml_internal.pml_is_taken(name text, own_fqdn text) RETURNS boolean
+  LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_is_taken_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_is_taken(text, text) IS
   'Whether another than this record holds the name in the current scope, be it seen or not';
 
-CREATE FUNCTION @extschema@.pml_request_keys() RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_request_keys() RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN '{"intent": "string", "code": "string", "name": "string", "capability": "string", "tool": "string",
            "args": "object", "description": "string", "options": "object", "servers": "list of strings"}'::jsonb;
-COMMENT ON FUNCTION @extschema@.pml_request_keys() IS 'What a request to pml_begin may have';
+COMMENT ON FUNCTION pml_internal.pml_request_keys() IS 'What a request to pml_begin may have';
 
-CREATE FUNCTION @extschema@.pml_check_request(request jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  checked jsonb := @extschema@.pml_check_object('The request', request, @extschema@.pml_request_keys(), '{}');
+  checked jsonb := pml_internal.pml_check_object('The request', request, pml_internal.pml_request_keys(), '{}');
   options jsonb := CASE WHEN checked ? 'options'
-    THEN @extschema@.pml_check_object('options', checked -> 'options', '{"timeout": "integer"}', '{}') END;
+    THEN pml_internal.pml_check_object('options', checked -> 'options', '{"timeout": "integer"}', '{}') END;
   problem text := CASE
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'
     WHEN checked ? 'tool' AND checked ?| '{code,capability}' THEN 'Give "tool" without "code" and "capability"'
@@ -34,42 +34,42 @@ BEGIN
   RETURN checked;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_request(jsonb) IS 'The request, without what is null, or an error that says what is wrong with it';
+COMMENT ON FUNCTION pml_internal.pml_check_request(jsonb) IS 'The request, without what is null, or an error that says what is wrong with it';
 
-CREATE FUNCTION @extschema@.pml_suggestions(intent text, servers text[]) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_suggestions(intent text, servers text[]) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
     'tools', (
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'inputSchema', s.input_schema,
                'score', s.score) ORDER BY s.score DESC, s.name), '[]')
-      FROM @extschema@.pml_search($1, 'tool', $2, NULL, 5, 0) AS s),
+      FROM pml_internal.pml_search($1, 'tool', $2, NULL, 5, 0) AS s),
     'capabilities', (
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'parameters', s.input_schema,
                'score', s.score, 'usageCount', s.usage_count, 'successRate', s.success_rate)
                ORDER BY s.score DESC, s.usage_count DESC, s.name), '[]')
-      FROM @extschema@.pml_search($1, 'capability', NULL, NULL, 5, 0) AS s))
+      FROM pml_internal.pml_search($1, 'capability', NULL, NULL, 5, 0) AS s))
 $$;
-COMMENT ON FUNCTION @extschema@.pml_suggestions(text, text[]) IS 'The tools and capabilities that fit an intent best';
+COMMENT ON FUNCTION pml_internal.pml_suggestions(text, text[]) IS 'The tools and capabilities that fit an intent best';
 
-CREATE FUNCTION @extschema@.pml_tool_not_found(tool_name text) RETURNS void
+CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'PM001',
-    MESSAGE = format('Tool not found: %s', @extschema@.pml_excerpt(tool_name)),
-    HINT = coalesce((SELECT format('Did you mean "%s"?', @extschema@.pml_nearest($1, array_agg(n.tool_name::text)))
+    MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool_name)),
+    HINT = coalesce((SELECT format('Did you mean "%s"?', pml_internal.pml_nearest($1, array_agg(n.tool_name::text)))
                      FROM (SELECT t.tool_name FROM pml.tool_names t
-                           WHERE t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project() LIMIT 1000) AS n
-                     HAVING @extschema@.pml_nearest($1, array_agg(n.tool_name::text)) IS NOT NULL),
+                           WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() LIMIT 1000) AS n
+                     HAVING pml_internal.pml_nearest($1, array_agg(n.tool_name::text)) IS NOT NULL),
                     'tools/list shows what there is.');
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tool_not_found(text) IS 'The error for a wire name that stands for nothing';
+COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text) IS 'The error for a wire name that stands for nothing';
 
-CREATE FUNCTION @extschema@.pml_keep_workflow(
+CREATE FUNCTION pml_internal.pml_keep_workflow(
     mode text, intent text, args jsonb, dag jsonb, context jsonb, timeout_ms bigint) RETURNS uuid
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -81,23 +81,23 @@ DECLARE
   new_id uuid;
 BEGIN
   INSERT INTO pml.workflow_state AS w (org, project, actor, mode, intent, args, dag, learning_context, expires_at)
-  VALUES (@extschema@.pml_org(), @extschema@.pml_project(), @extschema@.pml_actor(), pml_keep_workflow.mode,
+  VALUES (pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_actor(), pml_keep_workflow.mode,
           pml_keep_workflow.intent, pml_keep_workflow.args, pml_keep_workflow.dag, pml_keep_workflow.context, now() + kept_for)
   RETURNING w.workflow_id INTO new_id;
   RETURN new_id;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_keep_workflow(text, text, jsonb, jsonb, jsonb, bigint) IS
+COMMENT ON FUNCTION pml_internal.pml_keep_workflow(text, text, jsonb, jsonb, jsonb, bigint) IS
   'Remembers a run until it is finished; returns its id';
 
-CREATE FUNCTION @extschema@.pml_begin_code(request jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_begin_code(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  here_org text := @extschema@.pml_org();
-  here_project text := @extschema@.pml_project();
-  new_name text := @extschema@.pml_check_name(request ->> 'name');
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
+  new_name text := pml_internal.pml_check_name(request ->> 'name');
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   args jsonb := coalesce(request -> 'args', '{}');
   compiled jsonb;
@@ -105,45 +105,45 @@ DECLARE
   dag jsonb;
   existing record;
 BEGIN
-  PERFORM @extschema@.pml_check_code(request ->> 'code');
-  compiled := @extschema@.pml_compile(request ->> 'code');
-  SELECT r.id, r.display_name INTO existing FROM @extschema@.pml_same_code(compiled ->> 'hash', new_name) AS r;
+  PERFORM pml_internal.pml_check_code(request ->> 'code');
+  compiled := pml_internal.pml_compile(request ->> 'code');
+  SELECT r.id, r.display_name INTO existing FROM pml_internal.pml_same_code(compiled ->> 'hash', new_name) AS r;
   IF new_name IS NOT NULL THEN
-    PERFORM @extschema@.pml_check_same_code(existing.display_name, new_name);
-    PERFORM @extschema@.pml_check_name_free(here_org, here_project, new_name, existing.id);
-    IF @extschema@.pml_is_taken(new_name, existing.id) THEN
+    PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
+    PERFORM pml_internal.pml_check_name_free(here_org, here_project, new_name, existing.id);
+    IF pml_internal.pml_is_taken(new_name, existing.id) THEN
       RAISE EXCEPTION USING ERRCODE = 'PM003',
         MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', new_name, here_org, here_project),
         HINT = 'Use another name.';
     END IF;
   END IF;
-  called := @extschema@.pml_called(ARRAY(SELECT jsonb_array_elements_text(compiled -> 'capabilities')),
+  called := pml_internal.pml_called(ARRAY(SELECT jsonb_array_elements_text(compiled -> 'capabilities')),
                                    ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools')));
-  dag := @extschema@.pml_shown_dag(compiled -> 'structure');
+  dag := pml_internal.pml_shown_dag(compiled -> 'structure');
   RETURN jsonb_build_object(
     'status', 'run', 'mode', 'direct',
-    'workflow_id', @extschema@.pml_keep_workflow('direct', request ->> 'intent', args, dag,
+    'workflow_id', pml_internal.pml_keep_workflow('direct', request ->> 'intent', args, dag,
       jsonb_strip_nulls(jsonb_build_object('code', compiled -> 'linked', 'hash', compiled -> 'hash', 'name', new_name,
         'description', coalesce(request ->> 'description', request ->> 'intent'))), timeout),
     'executable', compiled -> 'executable', 'args', args, 'name', new_name, 'fqdn', NULL, 'version', NULL,
     'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'tools', called -> 'tools', 'dag', dag);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_begin_code(jsonb) IS 'The plan for new code';
+COMMENT ON FUNCTION pml_internal.pml_begin_code(jsonb) IS 'The plan for new code';
 
-CREATE FUNCTION @extschema@.pml_begin_capability(request jsonb, spec text) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_begin_capability(request jsonb, spec text) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := @extschema@.pml_locate(spec);
+  located text[] := pml_internal.pml_locate(spec);
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   ran record;
   args jsonb;
   dag jsonb;
   plan jsonb;
 BEGIN
-  SELECT r.record_type, @extschema@.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
+  SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
          v.version, v.executable, v.code_snippet, v.parameters_schema, v.tools_used, v.capabilities_used,
          CASE WHEN v.version = r.version THEN coalesce(r.structure, v.structure) ELSE v.structure END AS structure
   INTO ran
@@ -154,54 +154,54 @@ BEGIN
       MESSAGE = format('"%s" is a server, not a capability', ran.shown_name),
       HINT = 'Call one of its tools, or a capability.';
   END IF;
-  args := @extschema@.pml_check_args(ran.parameters_schema, request -> 'args');
-  dag := @extschema@.pml_shown_dag(ran.structure);
+  args := pml_internal.pml_check_args(ran.parameters_schema, request -> 'args');
+  dag := pml_internal.pml_shown_dag(ran.structure);
   plan := CASE WHEN ran.capabilities_used = '{}'
     THEN jsonb_build_object('capabilities', '{}'::jsonb, 'tools', ran.tools_used)
-    ELSE @extschema@.pml_called(ran.capabilities_used, ran.tools_used) END;
+    ELSE pml_internal.pml_called(ran.capabilities_used, ran.tools_used) END;
   RETURN plan || jsonb_build_object(
     'status', 'run', 'mode', 'call_by_name',
-    'workflow_id', @extschema@.pml_keep_workflow('call_by_name', request ->> 'intent', args, dag,
+    'workflow_id', pml_internal.pml_keep_workflow('call_by_name', request ->> 'intent', args, dag,
       jsonb_build_object('fqdn', located[1], 'version', ran.version, 'name', ran.shown_name,
                          'called', coalesce(located[3], ran.shown_name)), timeout),
-    'executable', coalesce(ran.executable, @extschema@.pml_compile(ran.code_snippet) ->> 'executable'),
+    'executable', coalesce(ran.executable, pml_internal.pml_compile(ran.code_snippet) ->> 'executable'),
     'args', args, 'name', ran.shown_name, 'via_alias', located[3], 'fqdn', located[1], 'version', ran.version,
     'timeout_ms', timeout, 'dag', dag);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_begin_capability(jsonb, text) IS 'The plan for a call of a capability';
+COMMENT ON FUNCTION pml_internal.pml_begin_capability(jsonb, text) IS 'The plan for a call of a capability';
 
-CREATE FUNCTION @extschema@.pml_begin(request jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_begin(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  asked jsonb := @extschema@.pml_check_request(request);
+  asked jsonb := pml_internal.pml_check_request(request);
   spec text := asked ->> 'capability';
   named record;
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project());
+  PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   IF asked ? 'code' THEN
-    RETURN @extschema@.pml_begin_code(asked);
+    RETURN pml_internal.pml_begin_code(asked);
   ELSIF asked ? 'tool' OR spec LIKE 'mcp\_\_%' THEN
-    SELECT * INTO named FROM @extschema@.pml_tool(coalesce(asked ->> 'tool', spec));
+    SELECT * INTO named FROM pml_internal.pml_tool(coalesce(asked ->> 'tool', spec));
     IF named.kind = 'tool' AND asked ? 'tool' THEN
       RETURN jsonb_build_object('status', 'tool', 'server', named.server_id, 'tool', named.tool,
                                 'args', coalesce(asked -> 'args', '{}'));
     ELSIF named.kind = 'capability' AND (spec IS NULL OR NOT EXISTS (
             SELECT FROM pml.capability_records r
-            WHERE r.org = @extschema@.pml_org() AND r.project = @extschema@.pml_project() AND r.display_name = spec)) THEN
+            WHERE r.org = pml_internal.pml_org() AND r.project = pml_internal.pml_project() AND r.display_name = spec)) THEN
       spec := named.name;
     ELSIF asked ? 'tool' THEN
-      PERFORM @extschema@.pml_tool_not_found(asked ->> 'tool');
+      PERFORM pml_internal.pml_tool_not_found(asked ->> 'tool');
     END IF;
   END IF;
   IF spec IS NOT NULL THEN
-    RETURN @extschema@.pml_begin_capability(asked, spec);
+    RETURN pml_internal.pml_begin_capability(asked, spec);
   END IF;
-  RETURN jsonb_build_object('status', 'suggestions', 'mode', 'suggestion', 'suggestions', @extschema@.pml_suggestions(
+  RETURN jsonb_build_object('status', 'suggestions', 'mode', 'suggestion', 'suggestions', pml_internal.pml_suggestions(
     asked ->> 'intent',
     CASE WHEN asked ? 'servers' THEN ARRAY(SELECT jsonb_array_elements_text(asked -> 'servers')) END));
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_begin(jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_begin(jsonb) IS
   'What to do for a request: run this code with these arguments, pass a call to a server, or show suggestions';

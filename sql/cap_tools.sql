@@ -1,40 +1,40 @@
 -- The tools with which agents manage capabilities (cap_lookup and its like): names in, names out, FQDNs only under _meta.
 
-CREATE FUNCTION @extschema@.pml_name_here(org text, project text, name text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-  RETURN CASE WHEN org = @extschema@.pml_org() AND project = @extschema@.pml_project() THEN name
+CREATE FUNCTION pml_internal.pml_name_here(org text, project text, name text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
+  RETURN CASE WHEN org = pml_internal.pml_org() AND project = pml_internal.pml_project() THEN name
               ELSE org || '.' || project || ':' || name END;
-COMMENT ON FUNCTION @extschema@.pml_name_here(text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_name_here(text, text, text) IS
   'What a capability is called from the current scope: its name, or org.project:name';
 
-CREATE FUNCTION @extschema@.pml_names_here(fqdns text[]) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_names_here(fqdns text[]) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(jsonb_agg(DISTINCT @extschema@.pml_name_here(r.org, r.project, r.display_name)), '[]')
+  SELECT coalesce(jsonb_agg(DISTINCT pml_internal.pml_name_here(r.org, r.project, r.display_name)), '[]')
   FROM pml.capability_records r WHERE r.id = ANY ($1)
 $$;
-COMMENT ON FUNCTION @extschema@.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
+COMMENT ON FUNCTION pml_internal.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
 
-CREATE FUNCTION @extschema@.pml_tool_name_of(fqdn text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_tool_name_of(fqdn text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT n.tool_name
   FROM pml.capability_records r
   JOIN pml.tool_names n ON n.org = r.org AND n.project = r.project AND n.kind = 'capability' AND n.name = r.display_name
-  WHERE r.id = $1 AND r.org = @extschema@.pml_org() AND r.project = @extschema@.pml_project() AND r.deleted_at IS NULL
+  WHERE r.id = $1 AND r.org = pml_internal.pml_org() AND r.project = pml_internal.pml_project() AND r.deleted_at IS NULL
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tool_name_of(text) IS
+COMMENT ON FUNCTION pml_internal.pml_tool_name_of(text) IS
   'The wire name of a named capability of the current scope';
 
-CREATE FUNCTION @extschema@.pml_snake_keys(arguments jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_object_agg(lower(regexp_replace(a.key, '([a-z])([A-Z])', '\1_\2', 'g')), a.value), '{}')
   FROM jsonb_each($1) AS a
 $$;
-COMMENT ON FUNCTION @extschema@.pml_snake_keys(jsonb) IS 'An object with its keys in snake_case';
+COMMENT ON FUNCTION pml_internal.pml_snake_keys(jsonb) IS 'An object with its keys in snake_case';
 
-CREATE FUNCTION @extschema@.pml_check_object(what text, given jsonb, allowed jsonb, required text[]) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_check_object(what text, given jsonb, allowed jsonb, required text[]) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -43,7 +43,7 @@ BEGIN
   IF jsonb_typeof(coalesce(given, '{}')) <> 'object' THEN
     problem := format('%s takes an object', what);
   ELSE
-    SELECT CASE WHEN wanted.type IS NULL THEN format('%s has no argument "%s"', what, @extschema@.pml_excerpt(g.key))
+    SELECT CASE WHEN wanted.type IS NULL THEN format('%s has no argument "%s"', what, pml_internal.pml_excerpt(g.key))
                 ELSE format('"%s" must be %s', g.key, wanted.article || wanted.type) END
     INTO problem
     FROM jsonb_each(coalesce(given, '{}')) AS g
@@ -77,10 +77,10 @@ BEGIN
           FROM jsonb_each(given) AS g WHERE jsonb_typeof(g.value) <> 'null');
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_object(text, jsonb, jsonb, text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[]) IS
   'What was given and isn''t null, if it has only keys of the allowed types and all required ones; else an error that says what is wrong';
 
-CREATE FUNCTION @extschema@.pml_cap_tools() RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_cap_tools() RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN '{
     "lookup": {"takes": {"name": "string"}, "needs": ["name"]},
@@ -94,62 +94,62 @@ CREATE FUNCTION @extschema@.pml_cap_tools() RETURNS jsonb
     "fork": {"takes": {"source": "string", "name": "string"}, "needs": ["source", "name"]},
     "merge": {"takes": {"sources": "list of strings", "name": "string", "code": "string", "description": "string"},
               "needs": ["sources", "name"]}}'::jsonb;
-COMMENT ON FUNCTION @extschema@.pml_cap_tools() IS 'What each of the cap_ tools takes and needs';
+COMMENT ON FUNCTION pml_internal.pml_cap_tools() IS 'What each of the cap_ tools takes and needs';
 
-CREATE FUNCTION @extschema@.pml_cap_named(fqdn text) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_cap_named(fqdn text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
-           'name', @extschema@.pml_name_here(r.org, r.project, r.display_name), 'description', r.description,
+           'name', pml_internal.pml_name_here(r.org, r.project, r.display_name), 'description', r.description,
            'tags', r.tags, 'visibility', r.visibility, 'version', r.version, 'version_tag', r.version_tag,
-           'tool', @extschema@.pml_tool_name_of(r.id), '_meta', jsonb_build_object('fqdn', r.id))
+           'tool', pml_internal.pml_tool_name_of(r.id), '_meta', jsonb_build_object('fqdn', r.id))
   FROM pml.capability_records r WHERE r.id = $1
 $$;
-COMMENT ON FUNCTION @extschema@.pml_cap_named(text) IS 'A capability as the cap_ tools that make or change one tell it';
+COMMENT ON FUNCTION pml_internal.pml_cap_named(text) IS 'A capability as the cap_ tools that make or change one tell it';
 
-CREATE FUNCTION @extschema@.pml_cap_lookup(spec text) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_cap_lookup(spec text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
-           'name', @extschema@.pml_name_here(r.org, r.project, l.display_name), 'display_name', l.display_name,
+           'name', pml_internal.pml_name_here(r.org, r.project, l.display_name), 'display_name', l.display_name,
            'type', l.type, 'version', l.version, 'version_tag', l.version_tag, 'description', l.description,
            'visibility', l.visibility, 'routing', l.routing, 'code_url', l.code_url, 'usage_count', l.usage_count,
            'success_rate', l.success_rate, 'via_alias', l.via_alias, 'parameters', v.parameters_schema,
-           'tool', @extschema@.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
-  FROM @extschema@.pml_lookup($1) AS l
+           'tool', pml_internal.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
+  FROM pml_internal.pml_lookup($1) AS l
   JOIN pml.capability_records r ON r.id = l.fqdn
   JOIN pml.capability_versions v ON v.capability_fqdn = l.fqdn AND v.version = l.version
 $$;
-COMMENT ON FUNCTION @extschema@.pml_cap_lookup(text) IS 'The tool cap_lookup';
+COMMENT ON FUNCTION pml_internal.pml_cap_lookup(text) IS 'The tool cap_lookup';
 
-CREATE FUNCTION @extschema@.pml_cap_whois(spec text) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_cap_whois(spec text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   -- What holds FQDNs goes to _meta, or becomes names; what only machines read stays away.
   SELECT (w.who - ARRAY['id', 'fqdn', 'hash', 'code_hash', 'parent_id', 'forked_from', 'structure', 'executable', 'action',
                         'capabilities_used', 'dependencies', 'dependents', 'record_type', 'namespace'])
          || jsonb_build_object(
-              'name', @extschema@.pml_name_here(w.who ->> 'org', w.who ->> 'project', w.who ->> 'display_name'),
-              'tool', @extschema@.pml_tool_name_of(w.who ->> 'fqdn'),
-              'namespace', @extschema@.pml_display_namespace(w.who ->> 'display_name', w.who ->> 'namespace'),
-              'forked_from', @extschema@.pml_names_here(ARRAY[w.who ->> 'forked_from']) -> 0,
-              'dependencies', @extschema@.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependencies'))),
-              'dependents', @extschema@.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependents'))),
+              'name', pml_internal.pml_name_here(w.who ->> 'org', w.who ->> 'project', w.who ->> 'display_name'),
+              'tool', pml_internal.pml_tool_name_of(w.who ->> 'fqdn'),
+              'namespace', pml_internal.pml_display_namespace(w.who ->> 'display_name', w.who ->> 'namespace'),
+              'forked_from', pml_internal.pml_names_here(ARRAY[w.who ->> 'forked_from']) -> 0,
+              'dependencies', pml_internal.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependencies'))),
+              'dependents', pml_internal.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependents'))),
               '_meta', jsonb_build_object('fqdn', w.who -> 'fqdn', 'hash', w.who -> 'code_hash',
                                           'forkedFrom', w.who -> 'forked_from'))
-  FROM (SELECT @extschema@.pml_whois($1) AS who) AS w
+  FROM (SELECT pml_internal.pml_whois($1) AS who) AS w
 $$;
-COMMENT ON FUNCTION @extschema@.pml_cap_whois(text) IS 'The tool cap_whois';
+COMMENT ON FUNCTION pml_internal.pml_cap_whois(text) IS 'The tool cap_whois';
 
-CREATE FUNCTION @extschema@.pml_cap_list(arguments jsonb) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_cap_list(arguments jsonb) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH page AS MATERIALIZED (
     SELECT least(greatest(coalesce(($1 ->> 'limit')::bigint, 50), 0), 500) AS size,
            greatest(coalesce(($1 ->> 'offset')::bigint, 0), 0) AS start),
   found AS MATERIALIZED (
     SELECT l.*, row_number() OVER () AS place
-    FROM page, @extschema@.pml_list(
+    FROM page, pml_internal.pml_list(
       $1 ->> 'pattern', $1 ->> 'namespace', ($1 ->> 'named_only')::boolean, ($1 ->> 'unnamed_only')::boolean,
       $1 ->> 'created_by',
       CASE WHEN $1 ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text($1 -> 'tags')) END, $1 ->> 'visibility',
@@ -159,70 +159,70 @@ CREATE FUNCTION @extschema@.pml_cap_list(arguments jsonb) RETURNS jsonb
         'name', f.name, 'description', f.description, 'namespace', f.namespace, 'visibility', f.visibility,
         'routing', f.routing, 'version', f.version, 'version_tag', f.version_tag, 'tags', f.tags,
         'usage_count', f.usage_count, 'success_rate', f.success_rate, 'created_by', f.created_by,
-        'created_at', f.created_at, 'parameters', f.parameters, 'tool', @extschema@.pml_tool_name_of(f.fqdn))
+        'created_at', f.created_at, 'parameters', f.parameters, 'tool', pml_internal.pml_tool_name_of(f.fqdn))
       ORDER BY f.place) FILTER (WHERE f.place <= page.size), '[]'),
     'next_offset', CASE WHEN count(f.place) > page.size THEN page.start + page.size END,
     '_meta', jsonb_build_object('fqdns', coalesce(jsonb_object_agg(f.name, f.fqdn) FILTER (WHERE f.place <= page.size), '{}')))
   FROM page LEFT JOIN found f ON true
   GROUP BY page.size, page.start
 $$;
-COMMENT ON FUNCTION @extschema@.pml_cap_list(jsonb) IS 'The tool cap_list';
+COMMENT ON FUNCTION pml_internal.pml_cap_list(jsonb) IS 'The tool cap_list';
 
-CREATE FUNCTION @extschema@.pml_cap_history(spec text, "limit" bigint, "offset" bigint) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_cap_history(spec text, "limit" bigint, "offset" bigint) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
-    'name', (SELECT @extschema@.pml_name_here(r.org, r.project, r.display_name) FROM pml.capability_records r
-             WHERE r.id = @extschema@.pml_resolve($1)),
+    'name', (SELECT pml_internal.pml_name_here(r.org, r.project, r.display_name) FROM pml.capability_records r
+             WHERE r.id = pml_internal.pml_resolve($1)),
     'versions', (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.version DESC), '[]')
-                 FROM (SELECT * FROM @extschema@.pml_history($1)
+                 FROM (SELECT * FROM pml_internal.pml_history($1)
                        LIMIT least(greatest(coalesce($2, 50), 0), 500) OFFSET greatest(coalesce($3, 0), 0)) AS h))
 $$;
-COMMENT ON FUNCTION @extschema@.pml_cap_history(text, bigint, bigint) IS 'The tool cap_history';
+COMMENT ON FUNCTION pml_internal.pml_cap_history(text, bigint, bigint) IS 'The tool cap_history';
 
-CREATE FUNCTION @extschema@.pml_cap(tool text, args jsonb DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_cap(tool text, args jsonb DEFAULT NULL) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  tools jsonb := @extschema@.pml_cap_tools();
+  tools jsonb := pml_internal.pml_cap_tools();
   action text := regexp_replace(coalesce(tool, ''), '^cap[_:]', '');
   given jsonb := args;
   target text;
 BEGIN
   IF NOT tools ? action THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001',
-      MESSAGE = format('Tool not found: %s', @extschema@.pml_excerpt(tool)),
+      MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool)),
       HINT = format('There are %s.', (SELECT string_agg('cap_' || t, ', ') FROM jsonb_object_keys(tools) AS t));
   END IF;
   IF jsonb_typeof(given) = 'object' THEN
-    given := @extschema@.pml_snake_keys(given);
+    given := pml_internal.pml_snake_keys(given);
     IF action = 'whois' AND NOT given ? 'name' AND given ? 'fqdn' THEN
       given := given || jsonb_build_object('name', given -> 'fqdn');
     END IF;
   END IF;
-  given := @extschema@.pml_check_object('cap_' || action, given, tools -> action -> 'takes',
+  given := pml_internal.pml_check_object('cap_' || action, given, tools -> action -> 'takes',
              ARRAY(SELECT jsonb_array_elements_text(tools -> action -> 'needs')));
   CASE action
-    WHEN 'lookup' THEN RETURN @extschema@.pml_cap_lookup(given ->> 'name');
-    WHEN 'list' THEN RETURN @extschema@.pml_cap_list(given);
-    WHEN 'whois' THEN RETURN @extschema@.pml_cap_whois(given ->> 'name');
+    WHEN 'lookup' THEN RETURN pml_internal.pml_cap_lookup(given ->> 'name');
+    WHEN 'list' THEN RETURN pml_internal.pml_cap_list(given);
+    WHEN 'whois' THEN RETURN pml_internal.pml_cap_whois(given ->> 'name');
     WHEN 'history' THEN
-      RETURN @extschema@.pml_cap_history(given ->> 'name', (given ->> 'limit')::bigint, (given ->> 'offset')::bigint);
+      RETURN pml_internal.pml_cap_history(given ->> 'name', (given ->> 'limit')::bigint, (given ->> 'offset')::bigint);
     WHEN 'rename' THEN
-      target := @extschema@.pml_rename(given ->> 'name', given ->> 'new_name', given ->> 'description',
+      target := pml_internal.pml_rename(given ->> 'name', given ->> 'new_name', given ->> 'description',
                   CASE WHEN given ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(given -> 'tags')) END,
                   given ->> 'visibility');
-      RETURN @extschema@.pml_cap_named(target) || jsonb_build_object('previous_name', given ->> 'name');
+      RETURN pml_internal.pml_cap_named(target) || jsonb_build_object('previous_name', given ->> 'name');
     WHEN 'fork' THEN
-      target := @extschema@.pml_fork(given ->> 'source', given ->> 'name');
-      RETURN @extschema@.pml_cap_named(target) || jsonb_build_object(
-        'forked_from', @extschema@.pml_names_here(ARRAY[@extschema@.pml_resolve(given ->> 'source')]) -> 0);
+      target := pml_internal.pml_fork(given ->> 'source', given ->> 'name');
+      RETURN pml_internal.pml_cap_named(target) || jsonb_build_object(
+        'forked_from', pml_internal.pml_names_here(ARRAY[pml_internal.pml_resolve(given ->> 'source')]) -> 0);
     WHEN 'merge' THEN
-      target := @extschema@.pml_merge(ARRAY(SELECT jsonb_array_elements_text(given -> 'sources')), given ->> 'name',
+      target := pml_internal.pml_merge(ARRAY(SELECT jsonb_array_elements_text(given -> 'sources')), given ->> 'name',
                   given ->> 'code', given ->> 'description');
-      RETURN @extschema@.pml_cap_named(target);
+      RETURN pml_internal.pml_cap_named(target);
   END CASE;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_cap(text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_cap(text, jsonb) IS
   'Runs one of the tools cap_lookup, cap_list, cap_rename, cap_whois, cap_history, cap_fork, cap_merge';

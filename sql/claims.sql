@@ -24,16 +24,16 @@ COMMENT ON COLUMN pml.name_claims.reserved_until IS 'When a reserved name become
 COMMENT ON COLUMN pml.name_claims.tool_name IS 'What the capability is called on the wire under this name';
 
 CREATE TRIGGER name_claims_tool_name BEFORE INSERT OR UPDATE ON pml.name_claims
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_claim_keep_tool_name();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_claim_keep_tool_name();
 CREATE TRIGGER name_claims_tool_name_gone AFTER DELETE ON pml.name_claims
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_claim_keep_tool_name();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_claim_keep_tool_name();
 
 -- The claims are restored before the records that need them, and a record without its claim can't be committed.
 ALTER TABLE pml.capability_records
   ADD FOREIGN KEY (org, project, display_name) REFERENCES pml.name_claims (org, project, name)
   DEFERRABLE INITIALLY DEFERRED;
 
-CREATE FUNCTION @extschema@.pml_free_name(org text, project text, name text) RETURNS text
+CREATE FUNCTION pml_internal.pml_free_name(org text, project text, name text) RETURNS text
   LANGUAGE plpgsql STABLE STRICT SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -53,4 +53,4 @@ BEGIN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_free_name(text, text, text) IS 'A name like this one that nobody visible holds';
+COMMENT ON FUNCTION pml_internal.pml_free_name(text, text, text) IS 'A name like this one that nobody visible holds';

@@ -1,26 +1,26 @@
 -- Code and versions as pure functions of text.
 
-CREATE FUNCTION @extschema@.pml_code_hash(code text) RETURNS text
+CREATE FUNCTION pml_internal.pml_code_hash(code text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_code_hash_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_code_hash(text) IS
+COMMENT ON FUNCTION pml_internal.pml_code_hash(text) IS
   'BLAKE3 of the code''s tokens: the same for code that differs only in white space, comments and formatting';
 
-CREATE FUNCTION @extschema@.pml_long_code_hash(code text) RETURNS text
+CREATE FUNCTION pml_internal.pml_long_code_hash(code text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_long_code_hash_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_long_code_hash(text) IS 'What pml_code_hash begins, 1024 characters long';
+COMMENT ON FUNCTION pml_internal.pml_long_code_hash(text) IS 'What pml_code_hash begins, 1024 characters long';
 
-CREATE FUNCTION @extschema@.pml_text_hash(content text) RETURNS text
+CREATE FUNCTION pml_internal.pml_text_hash(content text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_text_hash_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_text_hash(text) IS 'BLAKE3 of a text, in hex';
+COMMENT ON FUNCTION pml_internal.pml_text_hash(text) IS 'BLAKE3 of a text, in hex';
 
-CREATE FUNCTION @extschema@.pml_version_tag(tag text) RETURNS text
+CREATE FUNCTION pml_internal.pml_version_tag(tag text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_version_tag_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_version_tag(text) IS 'A semantic version as it is stored (v1.2.0), or an error';
+COMMENT ON FUNCTION pml_internal.pml_version_tag(text) IS 'A semantic version as it is stored (v1.2.0), or an error';
 
-CREATE FUNCTION @extschema@.pml_version_key(tag text) RETURNS text
+CREATE FUNCTION pml_internal.pml_version_key(tag text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_version_key_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_version_key(text) IS 'Text whose byte order is the precedence of semantic versions';
+COMMENT ON FUNCTION pml_internal.pml_version_key(text) IS 'Text whose byte order is the precedence of semantic versions';
 
-CREATE FUNCTION @extschema@.pml_diff(old text, new text, old_label text, new_label text) RETURNS text
+CREATE FUNCTION pml_internal.pml_diff(old text, new text, old_label text, new_label text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'pml_diff_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_diff(text, text, text, text) IS 'The unified diff between two texts';
+COMMENT ON FUNCTION pml_internal.pml_diff(text, text, text, text) IS 'The unified diff between two texts';

@@ -1,80 +1,83 @@
 -- The compiler: what code refers to, does, takes and gives, and what of it is run. The parts that read no table are pure;
 -- around them the names are looked up in the scope of whoever asks.
 
-CREATE FUNCTION @extschema@.pml_code_names(code text) RETURNS text[]
+CREATE FUNCTION pml_internal.pml_code_names(code text) RETURNS text[]
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_code_names_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_code_names(text) IS
+COMMENT ON FUNCTION pml_internal.pml_code_names(text) IS
   'Every name that the code may use for a capability or tool, and every FQDN in it';
 
-CREATE FUNCTION @extschema@.pml_link_with(code text, lookup jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_link_with(code text, lookup jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_link_with_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_link_with(text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_link_with(text, jsonb) IS
   'The code with each name that the look-up ({name: FQDN}) has replaced by its FQDN';
 
-CREATE FUNCTION @extschema@.pml_display_with(code text, names jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_display_with(code text, names jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_display_with_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_display_with(text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_display_with(text, jsonb) IS
   'The code with each FQDN that names ({FQDN: name}) has replaced by its name';
 
-CREATE FUNCTION @extschema@.pml_compile_with(code text, lookup jsonb, schemas jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_compile_with(code text, lookup jsonb, schemas jsonb) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 300 AS 'MODULE_PATHNAME', 'pml_compile_with_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_compile_with(text, jsonb, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_compile_with(text, jsonb, jsonb) IS
   'All that one parse of the code gives, with these names linked and these schemas ({tool: {input, output}}) known';
 
-CREATE FUNCTION @extschema@.pml_infer_parameters(code text) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_infer_parameters(code text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_infer_parameters_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_infer_parameters(text) IS 'The JSON Schema of args, from how the code uses it';
+COMMENT ON FUNCTION pml_internal.pml_infer_parameters(text) IS 'The JSON Schema of args, from how the code uses it';
 
-CREATE FUNCTION @extschema@.pml_lift_literals(code text) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_lift_literals(code text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_lift_literals_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_lift_literals(text) IS
+COMMENT ON FUNCTION pml_internal.pml_lift_literals(text) IS
   'The code with literals that look like secrets or settings turned into parameters, and which ones: {code, literals}';
 
-CREATE FUNCTION @extschema@.pml_source_code(source jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_source_code(source jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_source_code_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_source_code(jsonb) IS 'The code that does what a DAG or a tool with default arguments does';
+COMMENT ON FUNCTION pml_internal.pml_source_code(jsonb) IS 'The code that does what a DAG or a tool with default arguments does';
 
-CREATE FUNCTION @extschema@.pml_pipeline_code(sources jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_pipeline_code(sources jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pipeline_code_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_pipeline_code(jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_pipeline_code(jsonb) IS
   'The code that feeds each of [{name, input, output}] with what the one before gives, or an error that says why it can''t';
 
-CREATE FUNCTION @extschema@.pml_structure_with(structure jsonb, schemas jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_structure_with(structure jsonb, schemas jsonb) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_structure_with_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_structure_with(jsonb, jsonb) IS 'A structure with its provides edges computed anew';
+COMMENT ON FUNCTION pml_internal.pml_structure_with(jsonb, jsonb) IS 'A structure with its provides edges computed anew';
 
-CREATE FUNCTION @extschema@.pml_provides_between(schemas jsonb, changed text[]) RETURNS jsonb
-  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'pml_provides_between_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_provides_between(jsonb, text[]) IS
-  'The provides edges from and to the changed tools, among all whose schemas are given';
+CREATE FUNCTION pml_internal.pml_provides_between(schemas jsonb, tool text, at_most bigint)
+  RETURNS TABLE (from_tool text, to_tool text, coverage text, field_mapping jsonb)
+  LANGUAGE c IMMUTABLE PARALLEL SAFE COST 1000 ROWS 1000 AS 'MODULE_PATHNAME', 'pml_provides_between_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_provides_between(jsonb, text, bigint) IS
+  'The first edges from and to a tool (NULL: all), among those whose schemas are given; each is made as it is read';
 
 -- In PL/pgSQL, with one plan that is kept: planning these for every call costs ten times the call. Each look-up is a
 -- subquery of its own, since a join planned while the tables were empty would go on reading them whole.
-CREATE FUNCTION @extschema@.pml_capabilities_named(org text, project text, names text[]) RETURNS jsonb
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_capabilities_named(org text, project text, names text[]) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN (
     SELECT coalesce(jsonb_object_agg(found.written, found.fqdn), '{}')
     FROM (SELECT wanted.written, coalesce(
                    (SELECT r.id FROM pml.capability_records r
-                    WHERE @extschema@.pml_scoped(r.org, r.project, r.display_name) = wanted.place
+                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.place
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL),
                    (SELECT r.id FROM pml.capability_records r
                     WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
-                                  WHERE @extschema@.pml_scoped(a.org, a.project, a.alias) = wanted.place)
+                                  WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = wanted.place)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
           FROM (SELECT name AS written,
-                       CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name ELSE @extschema@.pml_scoped($1, $2, name) END AS place
-                FROM unnest($3) AS name) AS wanted) AS found
+                       CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name ELSE pml_internal.pml_scoped($1, $2, name) END AS place
+                -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
+                -- the policy would be asked for every row of all tenants.
+                FROM unnest($3) AS name OFFSET 0) AS wanted) AS found
     WHERE found.fqdn IS NOT NULL);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_capabilities_named(text, text, text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_capabilities_named(text, text, text[]) IS
   'Which of the names, as written in code saved in this scope, are capabilities that the current user sees: {name: FQDN}';
 
-CREATE FUNCTION @extschema@.pml_schemas_of(org text, project text, names text[]) RETURNS jsonb
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_schemas_of(org text, project text, names text[]) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN (
@@ -88,11 +91,11 @@ BEGIN
     WHERE known.schema IS NOT NULL);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_schemas_of(text, text, text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_schemas_of(text, text, text[]) IS
   'What is known of these tools (of this scope) and capabilities (by FQDN): {name: {input, output}}';
 
-CREATE FUNCTION @extschema@.pml_source_parameters(source jsonb) RETURNS jsonb
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_source_parameters(source jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF $1 ->> 'type' <> 'tool' THEN
@@ -109,46 +112,46 @@ BEGIN
               WHERE NOT defaults.args ? needed), '[]'))
   FROM pml.tool_schema t, LATERAL (SELECT coalesce(nullif($1 -> 'defaultArgs', 'null'), '{}') AS args) AS defaults
   WHERE t.tool_id = $1 ->> 'toolId'
-    AND t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project());
+    AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project());
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_source_parameters(jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_source_parameters(jsonb) IS
   'What a capability that stands for a tool takes: what the tool takes, with the default arguments; NULL for other sources';
 
-CREATE FUNCTION @extschema@.pml_compile(code text) RETURNS jsonb
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  here_org text := @extschema@.pml_org();
-  here_project text := @extschema@.pml_project();
-  names text[] := @extschema@.pml_code_names($1);
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
+  names text[] := pml_internal.pml_code_names($1);
   lookup jsonb := jsonb '{}';
   schemas jsonb := jsonb '{}';
 BEGIN
   IF names <> '{}' THEN
-    lookup := @extschema@.pml_capabilities_named(here_org, here_project, names);
+    lookup := pml_internal.pml_capabilities_named(here_org, here_project, names);
     IF lookup <> '{}' THEN
       names := names || ARRAY(SELECT fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn));
     END IF;
-    schemas := @extschema@.pml_schemas_of(here_org, here_project, names);
+    schemas := pml_internal.pml_schemas_of(here_org, here_project, names);
   END IF;
-  RETURN @extschema@.pml_compile_with($1, lookup, schemas);
+  RETURN pml_internal.pml_compile_with($1, lookup, schemas);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_compile(text) IS
+COMMENT ON FUNCTION pml_internal.pml_compile(text) IS
   'All that saving this code here would keep: hash, linked, executable, structure, parameters, output, tools, capabilities, unresolved';
 
-CREATE FUNCTION @extschema@.pml_transform(code text) RETURNS text
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_transform(code text) RETURNS text
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT @extschema@.pml_link_with($1, @extschema@.pml_capabilities_named(
-           @extschema@.pml_org(), @extschema@.pml_project(), @extschema@.pml_code_names($1)))
+  SELECT pml_internal.pml_link_with($1, pml_internal.pml_capabilities_named(
+           pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_code_names($1)))
 $$;
-COMMENT ON FUNCTION @extschema@.pml_transform(text) IS
+COMMENT ON FUNCTION pml_internal.pml_transform(text) IS
   'The code with the names of capabilities in the current scope replaced by their FQDNs; all else keeps its bytes';
 
-CREATE FUNCTION @extschema@.pml_display_code(code text) RETURNS text
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_display_code(code text) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   names jsonb;
@@ -158,24 +161,24 @@ BEGIN
     RETURN $1;
   END IF;
   SELECT jsonb_object_agg(r.id,
-           CASE WHEN (r.org, r.project) = (@extschema@.pml_org(), @extschema@.pml_project()) THEN r.display_name
+           CASE WHEN (r.org, r.project) = (pml_internal.pml_org(), pml_internal.pml_project()) THEN r.display_name
                 ELSE format('%s.%s:%s', r.org, r.project, r.display_name) END)
   INTO names
   FROM pml.capability_records r
-  WHERE r.id = ANY (@extschema@.pml_code_names($1)) AND r.deleted_at IS NULL;
-  RETURN CASE WHEN names IS NULL THEN $1 ELSE @extschema@.pml_display_with($1, names) END;
+  WHERE r.id = ANY (pml_internal.pml_code_names($1)) AND r.deleted_at IS NULL;
+  RETURN CASE WHEN names IS NULL THEN $1 ELSE pml_internal.pml_display_with($1, names) END;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_display_code(text) IS
+COMMENT ON FUNCTION pml_internal.pml_display_code(text) IS
   'The reverse of pml_transform: FQDNs become the names that their capabilities have today';
 
-CREATE FUNCTION @extschema@.pml_analyze(code text) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT (compiled -> 'structure') || jsonb_build_object(
            'tools', compiled -> 'tools', 'capabilities', compiled -> 'capabilities',
            'unresolved', compiled -> 'unresolved')
-  FROM (SELECT @extschema@.pml_compile($1) AS compiled) AS done
+  FROM (SELECT pml_internal.pml_compile($1) AS compiled) AS done
 $$;
-COMMENT ON FUNCTION @extschema@.pml_analyze(text) IS
+COMMENT ON FUNCTION pml_internal.pml_analyze(text) IS
   'The static structure of code (nodes, edges), the tools and capabilities it calls, and what can''t be told before it runs';

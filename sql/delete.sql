@@ -1,11 +1,11 @@
 -- Deletion leaves a tombstone, and the name reserved for a while.
 
-CREATE FUNCTION @extschema@.pml_delete(spec text, force boolean DEFAULT false) RETURNS text
+CREATE FUNCTION pml_internal.pml_delete(spec text, force boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  target text := (@extschema@.pml_locate(pml_delete.spec))[1];
+  target text := (pml_internal.pml_locate(pml_delete.spec))[1];
   callers text;
   deleted boolean;
 BEGIN
@@ -27,9 +27,9 @@ BEGIN
   UPDATE pml.capability_records r SET deleted_at = now() WHERE r.id = target;
   deleted := FOUND;
   PERFORM set_config('pml.force_delete', 'off', true);
-  PERFORM @extschema@.pml_check_changed(deleted, pml_delete.spec, target);
+  PERFORM pml_internal.pml_check_changed(deleted, pml_delete.spec, target);
   RETURN target;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_delete(text, boolean) IS
+COMMENT ON FUNCTION pml_internal.pml_delete(text, boolean) IS
   'Deletes a capability: it no longer resolves, its history stays, its names are reserved for pml.name_reservation';

@@ -15,8 +15,8 @@ COMMENT ON COLUMN pml.capability_dependencies.to_fqdn IS 'The called';
 COMMENT ON COLUMN pml.capability_dependencies.edge_type IS 'contains: the code of one calls the other';
 COMMENT ON COLUMN pml.capability_dependencies.created_at IS 'Since when';
 
-CREATE FUNCTION @extschema@.pml_call_path(called text[], goal text) RETURNS text[]
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY INVOKER
+CREATE FUNCTION pml_internal.pml_call_path(called text[], goal text) RETURNS text[]
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -44,5 +44,5 @@ BEGIN
   RETURN path;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_call_path(text[], text) IS
+COMMENT ON FUNCTION pml_internal.pml_call_path(text[], text) IS
   'The shortest way from one of the called capabilities to the goal, along what the current user sees; NULL if there is none';

@@ -1,37 +1,38 @@
 -- From what somebody wants to what can do it.
 
-CREATE FUNCTION @extschema@.pml_check_type(type text) RETURNS text
+CREATE FUNCTION pml_internal.pml_check_type(type text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF type NOT IN ('tool', 'capability', 'all') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid type: "%s"', @extschema@.pml_excerpt(type)), HINT = 'Use tool, capability or all.';
+      MESSAGE = format('Invalid type: "%s"', pml_internal.pml_excerpt(type)), HINT = 'Use tool, capability or all.';
   END IF;
-  PERFORM @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project());
+  PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   RETURN coalesce(nullif(type, 'all'), '');
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_type(text) IS 'The type of what is looked for, or an error';
+COMMENT ON FUNCTION pml_internal.pml_check_type(text) IS 'The type of what is looked for, or an error';
 
-CREATE FUNCTION @extschema@.pml_search(
+CREATE FUNCTION pml_internal.pml_search(
     intent text, type text, servers text[], min_score real, "limit" bigint, "offset" bigint)
   RETURNS TABLE (type text, name text, score real, description text, tool_name text, input_schema jsonb,
                  output_schema jsonb, server_id text, usage_count bigint, success_rate numeric, source text, fqdn text)
-  LANGUAGE sql STABLE PARALLEL SAFE
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH asked AS MATERIALIZED (
-    SELECT @extschema@.pml_org() AS org, @extschema@.pml_project() AS project, w.queries,
+    SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project, w.queries,
            (SELECT string_agg(q::text, ' | ')::tsquery FROM unnest(w.queries) AS q) AS query,
-           @extschema@.pml_check_type($2) AS kind
-    FROM (SELECT @extschema@.pml_intent_queries($1) AS queries) AS w),
+           pml_internal.pml_check_type($2) AS kind
+    FROM (SELECT pml_internal.pml_intent_queries($1) AS queries) AS w),
   found AS (
-    SELECT 'capability' AS type, r.id AS key, @extschema@.pml_search_score(r.search, asked.queries, asked.query) AS score,
-           r.usage_count, r.display_name AS name
+    SELECT 'capability' AS type, r.id AS key, pml_internal.pml_search_score(r.search, asked.queries, asked.query) AS score,
+           used.uses AS usage_count, r.display_name AS name
     FROM asked JOIN pml.capability_records r ON r.org = asked.org AND r.project = asked.project
+    CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
     WHERE asked.kind <> 'tool' AND r.record_type = 'capability' AND r.deleted_at IS NULL AND r.search @@ asked.query
     UNION ALL
-    SELECT 'tool', t.tool_id, @extschema@.pml_search_score(t.search, asked.queries, asked.query), 0, t.tool_id
+    SELECT 'tool', t.tool_id, pml_internal.pml_search_score(t.search, asked.queries, asked.query), 0, t.tool_id
     FROM asked JOIN pml.tool_schema t ON t.org = asked.org AND t.project = asked.project
     WHERE asked.kind <> 'capability' AND ($3 IS NULL OR t.server_id = ANY ($3)) AND t.search @@ asked.query),
   page AS MATERIALIZED (
@@ -39,28 +40,29 @@ CREATE FUNCTION @extschema@.pml_search(
     ORDER BY f.score DESC, f.usage_count DESC, f.name
     LIMIT least(greatest(coalesce($5, 10), 0), 200) OFFSET greatest(coalesce($6, 0), 0))
   SELECT p.type, p.name, p.score, coalesce(r.description, t.description),
-         coalesce(t.tool_name, @extschema@.pml_tool_name_of(r.id)),
-         @extschema@.pml_object_schema(coalesce(r.parameters_schema, t.input_schema)),
-         coalesce(r.output_schema, t.output_schema), coalesce(t.server_id, 'pml-capabilities'), r.usage_count,
-         @extschema@.pml_success_rate(r.success_count, r.usage_count),
-         left(@extschema@.pml_display_code(r.code_snippet), 240), r.id
+         coalesce(t.tool_name, pml_internal.pml_tool_name_of(r.id)),
+         pml_internal.pml_object_schema(coalesce(r.parameters_schema, t.input_schema)),
+         coalesce(r.output_schema, t.output_schema), coalesce(t.server_id, 'pml-capabilities'), used.uses,
+         pml_internal.pml_success_rate(used.successes, used.uses),
+         left(pml_internal.pml_display_code(r.code_snippet), 240), r.id
   FROM page p
   LEFT JOIN pml.capability_records r ON p.type = 'capability' AND r.id = p.key
-  LEFT JOIN pml.tool_schema t ON p.type = 'tool' AND t.org = @extschema@.pml_org()
-                             AND t.project = @extschema@.pml_project() AND t.tool_id = p.key
+  LEFT JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used ON r.id IS NOT NULL
+  LEFT JOIN pml.tool_schema t ON p.type = 'tool' AND t.org = pml_internal.pml_org()
+                             AND t.project = pml_internal.pml_project() AND t.tool_id = p.key
   ORDER BY p.score DESC, p.usage_count DESC, p.name
 $$;
-COMMENT ON FUNCTION @extschema@.pml_search(text, text, text[], real, bigint, bigint) IS
+COMMENT ON FUNCTION pml_internal.pml_search(text, text, text[], real, bigint, bigint) IS
   'pml_discover among the tools of these servers (NULL: of all)';
 
-CREATE FUNCTION @extschema@.pml_discover(
+CREATE FUNCTION pml_internal.pml_discover(
     intent text, type text DEFAULT NULL, min_score real DEFAULT NULL, "limit" integer DEFAULT 10,
     "offset" integer DEFAULT 0)
   RETURNS TABLE (type text, name text, score real, description text, tool_name text, input_schema jsonb,
                  output_schema jsonb, server_id text, usage_count bigint, success_rate numeric, source text, fqdn text)
-  LANGUAGE sql STABLE PARALLEL SAFE
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT * FROM @extschema@.pml_search($1, $2, NULL, $3, $4, $5)
+  SELECT * FROM pml_internal.pml_search($1, $2, NULL, $3, $4, $5)
 $$;
-COMMENT ON FUNCTION @extschema@.pml_discover(text, text, real, integer, integer) IS
+COMMENT ON FUNCTION pml_internal.pml_discover(text, text, real, integer, integer) IS
   'The capabilities and tools of the current scope that fit an intent in words, best first';

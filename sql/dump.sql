@@ -1,5 +1,4 @@
--- What pg_dump takes along. The base servers come with CREATE EXTENSION; only changed ones are dumped. The provides
--- edges follow from the tools' schemas as these are restored.
+-- What pg_dump takes along. The base servers come with CREATE EXTENSION; only changed ones are dumped.
 
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_records',
   $$WHERE NOT (org = 'pml' AND project = 'std' AND version = 1 AND updated_at = created_at AND created_by = 'pml')$$);
@@ -7,6 +6,7 @@ SELECT pg_catalog.pg_extension_config_dump('pml.capability_versions',
   $$WHERE NOT (capability_fqdn LIKE 'pml.std.mcp.%' AND version = 1 AND updated_by = 'pml')$$);
 SELECT pg_catalog.pg_extension_config_dump('pml.name_claims',
   $$WHERE NOT (org = 'pml' AND project = 'std' AND name IN ('mcp:filesystem', 'mcp:shell', 'mcp:sqlite'))$$);
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_usage', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_aliases', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_dependencies', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_rename_history', '');

@@ -1,36 +1,34 @@
 -- What is kept for a while only goes by itself: whoever finishes a run removes a few expired rows.
 
-CREATE FUNCTION @extschema@.pml_forget_expired(at_most integer) RETURNS void
+CREATE FUNCTION pml_internal.pml_forget_expired(at_most integer) RETURNS bigint
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  -- Rows that somebody is at are left to the next.
-  DELETE FROM pml.workflow_state d WHERE d.workflow_id IN (
-    SELECT w.workflow_id FROM pml.workflow_state w WHERE w.expires_at < now()
-    ORDER BY w.expires_at LIMIT at_most FOR UPDATE SKIP LOCKED);
-  DELETE FROM pml.task_results d WHERE (d.workflow_id, d.task_id) IN (
-    SELECT t.workflow_id, t.task_id FROM pml.task_results t WHERE t.expires_at < now()
-    ORDER BY t.expires_at LIMIT at_most FOR UPDATE SKIP LOCKED);
-END
-$$;
-COMMENT ON FUNCTION @extschema@.pml_forget_expired(integer) IS 'Removes a few states and results of runs whose time is over';
-
-CREATE FUNCTION @extschema@.pml_expire() RETURNS bigint
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   states bigint;
   results bigint;
 BEGIN
-  PERFORM @extschema@.pml_check_admin('remove expired rows');
+  -- Rows that somebody is at are left to the next.
   DELETE FROM pml.workflow_state d WHERE d.workflow_id IN (
-    SELECT w.workflow_id FROM pml.workflow_state w WHERE w.expires_at < now() FOR UPDATE SKIP LOCKED);
+    SELECT w.workflow_id FROM pml.workflow_state w WHERE w.expires_at < now()
+    ORDER BY w.expires_at LIMIT at_most FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS states = ROW_COUNT;
   DELETE FROM pml.task_results d WHERE (d.workflow_id, d.task_id) IN (
-    SELECT t.workflow_id, t.task_id FROM pml.task_results t WHERE t.expires_at < now() FOR UPDATE SKIP LOCKED);
+    SELECT t.workflow_id, t.task_id FROM pml.task_results t WHERE t.expires_at < now()
+    ORDER BY t.expires_at LIMIT at_most FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS results = ROW_COUNT;
   RETURN states + results;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_expire() IS
+COMMENT ON FUNCTION pml_internal.pml_forget_expired(integer) IS
+  'Removes states and results of runs whose time is over, so many of each (NULL: all); returns how many';
+
+CREATE FUNCTION pml_internal.pml_expire() RETURNS bigint
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pml_internal.pml_check_admin('remove expired rows');
+  RETURN pml_internal.pml_forget_expired(NULL);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_expire() IS
   'Removes all states and results of runs whose time is over (admins only, for cron); returns how many';

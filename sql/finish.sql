@@ -1,12 +1,12 @@
 -- After a run: its trace, what it was counted as, and the capability that it becomes.
 
-CREATE FUNCTION @extschema@.pml_check_outcome(outcome jsonb, depth integer DEFAULT 0) RETURNS void
+CREATE FUNCTION pml_internal.pml_check_outcome(outcome jsonb, depth integer DEFAULT 0) RETURNS void
   LANGUAGE plpgsql IMMUTABLE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   task jsonb;
 BEGIN
-  PERFORM @extschema@.pml_check_object('The outcome', outcome,
+  PERFORM pml_internal.pml_check_object('The outcome', outcome,
     '{"success": "boolean", "result": "any value", "error": "object", "duration_ms": "number", "path": "list of strings",
       "decisions": "list", "tasks": "list", "logs": "list", "fqdn": "string", "version": "integer"}', '{success}');
   IF depth > 100 THEN
@@ -14,7 +14,7 @@ BEGIN
       HINT = 'Limit how deep capabilities call each other.';
   END IF;
   FOR task IN SELECT * FROM jsonb_array_elements(coalesce(nullif(outcome -> 'tasks', 'null'), '[]')) LOOP
-    PERFORM @extschema@.pml_check_object('A task', task,
+    PERFORM pml_internal.pml_check_object('A task', task,
       '{"node": "string", "kind": "string", "target": "string", "args": "any value", "result": "any value",
         "success": "boolean", "duration_ms": "number", "error": "any value", "run": "object"}', '{kind,target,success}');
     IF task ->> 'kind' NOT IN ('tool', 'capability') THEN
@@ -22,19 +22,19 @@ BEGIN
         HINT = 'A tool is one of a real server.';
     END IF;
     IF jsonb_typeof(task -> 'run') = 'object' THEN
-      PERFORM @extschema@.pml_check_outcome(task -> 'run', depth + 1);
+      PERFORM pml_internal.pml_check_outcome(task -> 'run', depth + 1);
     END IF;
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_outcome(jsonb, integer) IS 'An error that says what is wrong with the outcome of a run';
+COMMENT ON FUNCTION pml_internal.pml_check_outcome(jsonb, integer) IS 'An error that says what is wrong with the outcome of a run';
 
-CREATE FUNCTION @extschema@.pml_preview(value jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_preview(value jsonb) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.left(CASE pg_catalog.jsonb_typeof(value) WHEN 'string' THEN value #>> '{}' ELSE value::text END, 240);
-COMMENT ON FUNCTION @extschema@.pml_preview(jsonb) IS 'The beginning of a result';
+COMMENT ON FUNCTION pml_internal.pml_preview(jsonb) IS 'The beginning of a result';
 
-CREATE FUNCTION @extschema@.pml_keep_code(context jsonb, name text) RETURNS text
+CREATE FUNCTION pml_internal.pml_keep_code(context jsonb, name text) RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -43,17 +43,17 @@ DECLARE
   fqdn text;
 BEGIN
   LOOP
-    SELECT same.* INTO existing FROM @extschema@.pml_same_code(context ->> 'hash', pml_keep_code.name) AS same;
+    SELECT same.* INTO existing FROM pml_internal.pml_same_code(context ->> 'hash', pml_keep_code.name) AS same;
     EXIT WHEN FOUND;
     INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description)
-    VALUES (pml_keep_code.name, @extschema@.pml_org(), @extschema@.pml_project(), context ->> 'code', context ->> 'description')
+    VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description')
     ON CONFLICT DO NOTHING
     RETURNING r.id INTO fqdn;
     IF fqdn IS NOT NULL THEN
       RETURN fqdn;
     END IF;
   END LOOP;
-  PERFORM @extschema@.pml_check_same_code(existing.display_name, pml_keep_code.name);
+  PERFORM pml_internal.pml_check_same_code(existing.display_name, pml_keep_code.name);
   IF existing.display_name <> pml_keep_code.name THEN
     UPDATE pml.capability_records r
     SET display_name = pml_keep_code.name, description = coalesce(r.description, context ->> 'description')
@@ -62,16 +62,16 @@ BEGIN
   RETURN existing.id;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_keep_code(jsonb, text) IS
+COMMENT ON FUNCTION pml_internal.pml_keep_code(jsonb, text) IS
   'The capability that code which ran well becomes: a new one, or the one that has this code already';
 
-CREATE FUNCTION @extschema@.pml_trace(
+CREATE FUNCTION pml_internal.pml_trace(
     root_id uuid, state pml.workflow_state, outcome jsonb, ran_fqdn text, counted_as text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  problem text := CASE WHEN NOT (outcome -> 'success')::boolean THEN @extschema@.pml_error_text(outcome -> 'error') END;
+  problem text := CASE WHEN NOT (outcome -> 'success')::boolean THEN pml_internal.pml_error_text(outcome -> 'error') END;
 BEGIN
   IF coalesce(outcome -> 'tasks', '[]') IN ('[]', 'null') THEN
     -- Most runs of capabilities call nothing.
@@ -82,12 +82,12 @@ BEGIN
       (root_id, ran_fqdn, state.workflow_id, state.org, state.project, state.actor, state.intent, state.args,
        CASE WHEN outcome ? 'path' THEN ARRAY(SELECT jsonb_array_elements_text(nullif(outcome -> 'path', 'null'))) ELSE '{}' END,
        coalesce(nullif(outcome -> 'decisions', 'null'), '[]'), (outcome -> 'success')::boolean,
-       @extschema@.pml_duration(outcome -> 'duration_ms'), problem);
+       pml_internal.pml_duration(outcome -> 'duration_ms'), problem);
     IF counted_as IS NOT NULL THEN
       INSERT INTO pml.tool_usage
         (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms, error_message)
       VALUES (state.org, state.project, state.actor, 'pml-capabilities', counted_as, ran_fqdn,
-              (outcome -> 'success')::boolean, @extschema@.pml_duration(outcome -> 'duration_ms'), problem);
+              (outcome -> 'success')::boolean, pml_internal.pml_duration(outcome -> 'duration_ms'), problem);
     END IF;
     RETURN;
   END IF;
@@ -100,7 +100,7 @@ BEGIN
     WHERE jsonb_typeof(t.task -> 'run') = 'object'),
   tasks AS MATERIALIZED (
     SELECT r.id AS run_id, t.task, t.number, r.place || t.number::integer AS place,
-           called.id AS fqdn, @extschema@.pml_name_here(called.org, called.project, called.display_name) AS called_name
+           called.id AS fqdn, pml_internal.pml_name_here(called.org, called.project, called.display_name) AS called_name
     FROM runs r
     CROSS JOIN jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
     -- What the caller can't see is not linked to, whatever the outcome says.
@@ -117,14 +117,14 @@ BEGIN
            (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                      'taskId', CASE WHEN t.place = ARRAY[t.number::integer] THEN 't' || t.number END,
                      'node', t.task -> 'node', 'kind', t.task -> 'kind', 'target', t.task -> 'target',
-                     'success', t.task -> 'success', 'durationMs', @extschema@.pml_duration(t.task -> 'duration_ms'),
-                     'resultPreview', @extschema@.pml_preview(t.task -> 'result'),
-                     'error', @extschema@.pml_error_text(t.task -> 'error')))
+                     'success', t.task -> 'success', 'durationMs', pml_internal.pml_duration(t.task -> 'duration_ms'),
+                     'resultPreview', pml_internal.pml_preview(t.task -> 'result'),
+                     'error', pml_internal.pml_error_text(t.task -> 'error')))
                      || CASE WHEN pg_column_size(t.task -> 'args') <= 4000
                              THEN jsonb_build_object('args', t.task -> 'args') ELSE '{}' END ORDER BY t.number), '[]')
             FROM tasks t WHERE t.run_id = r.id),
-           (r.run -> 'success')::boolean, @extschema@.pml_duration(r.run -> 'duration_ms'),
-           CASE WHEN NOT (r.run -> 'success')::boolean THEN @extschema@.pml_error_text(r.run -> 'error') END
+           (r.run -> 'success')::boolean, pml_internal.pml_duration(r.run -> 'duration_ms'),
+           CASE WHEN NOT (r.run -> 'success')::boolean THEN pml_internal.pml_error_text(r.run -> 'error') END
     FROM runs r
     LEFT JOIN pml.capability_records nested ON nested.id = split_part(r.run ->> 'fqdn', '@', 1)),
   kept AS (
@@ -136,22 +136,22 @@ BEGIN
     (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms, error_message)
   SELECT state.org, state.project, state.actor, u.server, u.tool, u.fqdn, u.success, u.duration, u.failed
   FROM (SELECT '{}'::integer[] AS place, 'pml-capabilities' AS server, counted_as AS tool, ran_fqdn AS fqdn,
-               (outcome -> 'success')::boolean AS success, @extschema@.pml_duration(outcome -> 'duration_ms') AS duration,
+               (outcome -> 'success')::boolean AS success, pml_internal.pml_duration(outcome -> 'duration_ms') AS duration,
                problem AS failed
         WHERE counted_as IS NOT NULL
         UNION ALL
         SELECT t.place,
                CASE t.task ->> 'kind' WHEN 'tool' THEN split_part(t.task ->> 'target', ':', 1) ELSE 'pml-capabilities' END,
                coalesce(t.called_name, t.task ->> 'target'), t.fqdn, (t.task -> 'success')::boolean,
-               @extschema@.pml_duration(t.task -> 'duration_ms'), @extschema@.pml_error_text(t.task -> 'error')
+               pml_internal.pml_duration(t.task -> 'duration_ms'), pml_internal.pml_error_text(t.task -> 'error')
         FROM tasks t) AS u
   ORDER BY u.place;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_trace(uuid, pml.workflow_state, jsonb, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_trace(uuid, pml.workflow_state, jsonb, text, text) IS
   'Writes what a run and the runs inside it did, counts every call, and keeps the results of its tasks';
 
-CREATE FUNCTION @extschema@.pml_shown_tasks(tasks jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_shown_tasks(tasks jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -163,19 +163,19 @@ BEGIN
     SELECT jsonb_build_object('tasks', jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
              'taskId', 't' || t.number, 'node', t.task -> 'node', 'kind', t.task -> 'kind',
              'name', CASE WHEN t.task ->> 'kind' = 'tool' THEN t.task ->> 'target'
-                          ELSE coalesce(@extschema@.pml_name_here(r.org, r.project, r.display_name), 'not found') END,
-             'success', t.task -> 'success', 'durationMs', @extschema@.pml_duration(t.task -> 'duration_ms'),
-             'resultPreview', @extschema@.pml_preview(t.task -> 'result'),
-             'error', @extschema@.pml_error_text(t.task -> 'error'))) ORDER BY t.number) FILTER (WHERE t.number <= 50))
+                          ELSE coalesce(pml_internal.pml_name_here(r.org, r.project, r.display_name), 'not found') END,
+             'success', t.task -> 'success', 'durationMs', pml_internal.pml_duration(t.task -> 'duration_ms'),
+             'resultPreview', pml_internal.pml_preview(t.task -> 'result'),
+             'error', pml_internal.pml_error_text(t.task -> 'error'))) ORDER BY t.number) FILTER (WHERE t.number <= 50))
            || CASE WHEN count(*) > 50 THEN jsonb_build_object('omittedTasks', count(*) - 50) ELSE '{}' END
     FROM jsonb_array_elements(tasks) WITH ORDINALITY AS t (task, number)
     LEFT JOIN pml.capability_records r
       ON t.task ->> 'kind' = 'capability' AND r.id = split_part(t.task ->> 'target', '@', 1));
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_shown_tasks(jsonb) IS 'The calls of a run as agents see them: names and the beginning of each result';
+COMMENT ON FUNCTION pml_internal.pml_shown_tasks(jsonb) IS 'The calls of a run as agents see them: names and the beginning of each result';
 
-CREATE FUNCTION @extschema@.pml_finish(workflow_id uuid, outcome jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_finish(workflow_id uuid, outcome jsonb) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -191,42 +191,42 @@ BEGIN
   -- A second report of the same run waits here for the first, and gets its answer.
   SELECT * INTO state FROM pml.workflow_state w WHERE w.workflow_id = pml_finish.workflow_id FOR UPDATE;
   IF (state.org, state.project, state.actor)
-     IS DISTINCT FROM (@extschema@.pml_org(), @extschema@.pml_project(), @extschema@.pml_actor()) THEN
-    PERFORM @extschema@.pml_workflow_not_found(pml_finish.workflow_id);
+     IS DISTINCT FROM (pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_actor()) THEN
+    PERFORM pml_internal.pml_workflow_not_found(pml_finish.workflow_id);
   END IF;
   IF state.answer IS NOT NULL THEN
     RETURN state.answer;
   END IF;
-  PERFORM @extschema@.pml_check_outcome(outcome);
+  PERFORM pml_internal.pml_check_outcome(outcome);
   went_well := (outcome -> 'success')::boolean;
 
   IF state.mode = 'call_by_name' THEN
     kept_fqdn := state.learning_context ->> 'fqdn';
   ELSIF went_well THEN
     BEGIN
-      kept_fqdn := @extschema@.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
+      kept_fqdn := pml_internal.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
     EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
       warning := SQLERRM;
     END;
     IF warning IS NOT NULL AND state.learning_context ? 'name' THEN
       -- Another run of this code may just have given it the name.
       kept_fqdn := (SELECT same.id
-                    FROM @extschema@.pml_same_code(state.learning_context ->> 'hash', state.learning_context ->> 'name') AS same
+                    FROM pml_internal.pml_same_code(state.learning_context ->> 'hash', state.learning_context ->> 'name') AS same
                     WHERE same.display_name = state.learning_context ->> 'name');
       IF kept_fqdn IS NOT NULL THEN
         warning := NULL;
       ELSE
         BEGIN
-          kept_fqdn := @extschema@.pml_keep_code(state.learning_context, NULL);
+          kept_fqdn := pml_internal.pml_keep_code(state.learning_context, NULL);
         EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
           warning := SQLERRM;
         END;
       END IF;
     END IF;
   ELSE
-    kept_fqdn := (SELECT same.id FROM @extschema@.pml_same_code(state.learning_context ->> 'hash', NULL) AS same);
+    kept_fqdn := (SELECT same.id FROM pml_internal.pml_same_code(state.learning_context ->> 'hash', NULL) AS same);
   END IF;
-  SELECT r.id, @extschema@.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
+  SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
   FROM pml.capability_records r WHERE r.id = kept_fqdn;
   shown := CASE WHEN went_well
       THEN jsonb_build_object('status', 'success', 'result', coalesce(outcome -> 'result', 'null'))
@@ -235,8 +235,8 @@ BEGIN
     || jsonb_build_object(
       'mode', state.mode,
       'capabilityName', CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'name' WHEN went_well THEN ran.name END,
-      'executionTimeMs', @extschema@.pml_duration(outcome -> 'duration_ms'), 'workflowId', state.workflow_id,
-      'dag', state.dag || @extschema@.pml_shown_tasks(outcome -> 'tasks'),
+      'executionTimeMs', pml_internal.pml_duration(outcome -> 'duration_ms'), 'workflowId', state.workflow_id,
+      'dag', state.dag || pml_internal.pml_shown_tasks(outcome -> 'tasks'),
       '_meta', jsonb_build_object('fqdn', ran.id, 'traceId', run_id,
         'version', CASE WHEN state.mode = 'call_by_name' THEN (state.learning_context -> 'version')::integer ELSE ran.version END))
     || CASE WHEN warning IS NULL THEN '{}' ELSE jsonb_build_object('warning', 'Not saved under its name: ' || warning) END;
@@ -247,12 +247,12 @@ BEGIN
       -- Whoever asks again, having lost the answer, does so soon.
       expires_at = CASE WHEN w.expires_at < now() + interval '5 minutes' THEN now() + interval '5 minutes' ELSE w.expires_at END
   WHERE w.workflow_id = pml_finish.workflow_id;
-  PERFORM @extschema@.pml_forget_expired(20);
+  PERFORM pml_internal.pml_forget_expired(20);
   -- Last, since it locks the record of what was called: others who call the same wait for the rest of this transaction.
-  PERFORM @extschema@.pml_trace(run_id, state, outcome, ran.id,
+  PERFORM pml_internal.pml_trace(run_id, state, outcome, ran.id,
     CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'called' WHEN went_well THEN ran.name END);
   RETURN shown;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_finish(uuid, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_finish(uuid, jsonb) IS
   'Takes what came of a run: traces and counts it, keeps new code that ran well, and returns what pml_execute answers; a second call gets the same';

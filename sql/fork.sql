@@ -1,19 +1,19 @@
 -- A copy that goes its own way.
 
-CREATE FUNCTION @extschema@.pml_fork(source text, name text) RETURNS text
+CREATE FUNCTION pml_internal.pml_fork(source text, name text) RETURNS text
   LANGUAGE plpgsql VOLATILE STRICT SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := @extschema@.pml_locate(pml_fork.source);
+  located text[] := pml_internal.pml_locate(pml_fork.source);
   fqdn text;
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project());
+  PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   LOOP
     INSERT INTO pml.capability_records AS new
       (display_name, org, project, record_type, code_snippet, parameters_schema, description, tags, tools_used,
        routing, routing_explicit, code_url, output_schema, source, parent_id, forked_from, change_summary)
-    SELECT pml_fork.name, @extschema@.pml_org(), @extschema@.pml_project(), r.record_type, v.code_snippet,
+    SELECT pml_fork.name, pml_internal.pml_org(), pml_internal.pml_project(), r.record_type, v.code_snippet,
            CASE WHEN v.parameters_explicit THEN v.parameters_schema END, r.description, r.tags, '{}', r.routing,
            r.routing_explicit, v.code_url, CASE WHEN v.output_explicit THEN v.output_schema END, v.source, r.id, r.id,
            format('Forked from %s.%s:%s version %s', r.org, r.project, r.display_name, v.version)
@@ -27,5 +27,5 @@ BEGIN
   RETURN fqdn;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_fork(text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_fork(text, text) IS
   'Copies a visible capability, at the version given, into the current scope under a new name';

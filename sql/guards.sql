@@ -1,6 +1,6 @@
 -- What a hand-written INSERT, UPDATE or DELETE may do: these run with the rights of whoever writes.
 
-CREATE FUNCTION @extschema@.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
+CREATE FUNCTION pml_internal.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -9,30 +9,30 @@ BEGIN
   SELECT r.display_name INTO holder
   FROM pml.capability_records r
   WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
-                WHERE @extschema@.pml_scoped(a.org, a.project, a.alias) = @extschema@.pml_scoped($1, $2, $3))
+                WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = pml_internal.pml_scoped($1, $2, $3))
     AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
       DETAIL = format('It is an alias of "%s".', holder),
       HINT = format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
-                    @extschema@.pml_free_name($1, $2, $3), $3);
+                    pml_internal.pml_free_name($1, $2, $3), $3);
   END IF;
   PERFORM FROM pml.capability_records r
-  WHERE @extschema@.pml_scoped(r.org, r.project, r.display_name) = @extschema@.pml_scoped($1, $2, $3)
+  WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = pml_internal.pml_scoped($1, $2, $3)
     AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
       HINT = format('Use another name, for example "%s", or change the existing one with pml_update.',
-                    @extschema@.pml_free_name($1, $2, $3));
+                    pml_internal.pml_free_name($1, $2, $3));
   END IF;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_name_free(text, text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_check_name_free(text, text, text, text) IS
   'An error that says who holds the name, as far as the current user may know';
 
-CREATE FUNCTION @extschema@.pml_check_code(code text) RETURNS void
+CREATE FUNCTION pml_internal.pml_check_code(code text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -42,23 +42,23 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_code(text) IS 'An error if there is no code';
+COMMENT ON FUNCTION pml_internal.pml_check_code(text) IS 'An error if there is no code';
 
-CREATE FUNCTION @extschema@.pml_compiled_before(fqdn text, code text) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_compiled_before(fqdn text, code text) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
            'hash', v.code_hash, 'linked', v.code_snippet, 'executable', v.executable, 'structure', v.structure,
-           'parameters', @extschema@.pml_infer_parameters(v.code_snippet), 'output', v.output_schema,
+           'parameters', pml_internal.pml_infer_parameters(v.code_snippet), 'output', v.output_schema,
            'tools', v.tools_used, 'capabilities', v.capabilities_used, 'unresolved', v.unresolved)
   FROM pml.capability_versions v
   WHERE v.capability_fqdn = $1 AND v.code_snippet = $2 AND v.executable IS NOT NULL
   ORDER BY v.version DESC LIMIT 1
 $$;
-COMMENT ON FUNCTION @extschema@.pml_compiled_before(text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_compiled_before(text, text) IS
   'What was compiled when this code was saved: an old version or a copy means what it meant, whatever has that name today';
 
-CREATE FUNCTION @extschema@.pml_record_compiled(kept pml.capability_records, compiled jsonb)
+CREATE FUNCTION pml_internal.pml_record_compiled(kept pml.capability_records, compiled jsonb)
   RETURNS pml.capability_records
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -72,97 +72,104 @@ BEGIN
   RETURN kept;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_record_compiled(pml.capability_records, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_record_compiled(pml.capability_records, jsonb) IS
   'The record with what pml_compile made of its code';
 
-CREATE FUNCTION @extschema@.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT @extschema@.pml_structure_with($3, @extschema@.pml_schemas_of($1, $2, ARRAY(
+  SELECT pml_internal.pml_structure_with($3, pml_internal.pml_schemas_of($1, $2, ARRAY(
     SELECT coalesce(node ->> 'tool', node ->> 'capabilityId') FROM jsonb_array_elements($3 -> 'nodes') AS node)))
 $$;
-COMMENT ON FUNCTION @extschema@.pml_structure_now(text, text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_structure_now(text, text, jsonb) IS
   'A structure with the provides edges that today''s schemas give';
 
-CREATE FUNCTION @extschema@.pml_record_fill() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_record_fill() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  admin boolean := @extschema@.pml_is_admin();
+  admin boolean := pml_internal.pml_is_admin();
   compiled jsonb;
   parts text[];
 BEGIN
+  IF TG_RELID <> 'pml.capability_records'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   -- A restore, or an admin who says exactly what the row is.
   IF NEW.id IS NOT NULL AND admin THEN
     RETURN NEW;
   END IF;
 
   NEW.id := NULL;
-  NEW.org := @extschema@.pml_check_part('org', coalesce(NEW.org, @extschema@.pml_org()));
-  NEW.project := @extschema@.pml_check_part('project', coalesce(NEW.project, @extschema@.pml_project()));
-  PERFORM @extschema@.pml_check_may_act(NEW.org, NEW.project);
+  NEW.org := pml_internal.pml_check_part('org', coalesce(NEW.org, pml_internal.pml_org()));
+  NEW.project := pml_internal.pml_check_part('project', coalesce(NEW.project, pml_internal.pml_project()));
+  PERFORM pml_internal.pml_check_may_act(NEW.org, NEW.project);
   IF NOT admin THEN
     NEW.created_by := NULL;
     NEW.created_at := NULL;
     NEW.verified := false;
     NEW.signature := NULL;
   END IF;
-  NEW.created_by := coalesce(NEW.created_by, @extschema@.pml_actor());
+  NEW.created_by := coalesce(NEW.created_by, pml_internal.pml_actor());
   NEW.created_at := coalesce(NEW.created_at, clock_timestamp());
   NEW.updated_by := NEW.created_by;
   NEW.updated_at := NEW.created_at;
   NEW.version := 1;
-  NEW.version_tag := @extschema@.pml_version_tag(NEW.version_tag);
+  NEW.version_tag := pml_internal.pml_version_tag(NEW.version_tag);
   NEW.deleted_at := NULL;
   NEW.deleted_by := NULL;
 
   IF NEW.record_type = 'mcp-server' THEN
-    NEW.display_name := @extschema@.pml_check_server_name(NEW.display_name);
+    NEW.display_name := pml_internal.pml_check_server_name(NEW.display_name);
     NEW.namespace := 'mcp';
-    NEW.action := @extschema@.pml_check_part('server name', substr(NEW.display_name, 5));
-    NEW.code_hash := @extschema@.pml_text_hash(concat_ws(' ', NEW.display_name, NEW.code_url));
+    NEW.action := pml_internal.pml_check_part('server name', substr(NEW.display_name, 5));
+    NEW.code_hash := pml_internal.pml_text_hash(concat_ws(' ', NEW.display_name, NEW.code_url));
   ELSE
     IF NEW.code_snippet IS NULL AND NEW.source ->> 'type' <> 'code' THEN
-      NEW.code_snippet := @extschema@.pml_source_code(NEW.source);
+      NEW.code_snippet := pml_internal.pml_source_code(NEW.source);
     END IF;
-    PERFORM @extschema@.pml_check_code(NEW.code_snippet);
-    compiled := coalesce(@extschema@.pml_compiled_before(NEW.forked_from, NEW.code_snippet),
-                         @extschema@.pml_compile(NEW.code_snippet));
-    NEW := @extschema@.pml_record_compiled(NEW, compiled);
-    PERFORM @extschema@.pml_check_schema('parameters_schema', NEW.parameters_schema),
-            @extschema@.pml_check_schema('output_schema', NEW.output_schema);
+    PERFORM pml_internal.pml_check_code(NEW.code_snippet);
+    compiled := coalesce(pml_internal.pml_compiled_before(NEW.forked_from, NEW.code_snippet),
+                         pml_internal.pml_compile(NEW.code_snippet));
+    NEW := pml_internal.pml_record_compiled(NEW, compiled);
+    PERFORM pml_internal.pml_check_schema('parameters_schema', NEW.parameters_schema),
+            pml_internal.pml_check_schema('output_schema', NEW.output_schema);
     NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
-    NEW.parameters_schema := coalesce(NEW.parameters_schema, @extschema@.pml_source_parameters(NEW.source),
+    NEW.parameters_schema := coalesce(NEW.parameters_schema, pml_internal.pml_source_parameters(NEW.source),
                                       compiled -> 'parameters');
     NEW.output_explicit := NEW.output_schema IS NOT NULL;
     NEW.output_schema := coalesce(NEW.output_schema, nullif(compiled -> 'output', 'null'));
     IF NEW.tools_used = '{}' THEN
       NEW.tools_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools'));
     END IF;
-    parts := @extschema@.pml_birth_parts(@extschema@.pml_check_name(NEW.display_name), NEW.code_hash, NEW.tools_used);
+    parts := pml_internal.pml_birth_parts(pml_internal.pml_check_name(NEW.display_name), NEW.code_hash, NEW.tools_used);
     NEW.namespace := parts[1];
     NEW.action := parts[2];
     IF NOT NEW.routing_explicit THEN
-      NEW.routing := @extschema@.pml_routing_in(NEW.org, NEW.project, NEW.tools_used || NEW.capabilities_used);
+      NEW.routing := pml_internal.pml_routing_in(NEW.org, NEW.project, NEW.tools_used || NEW.capabilities_used);
     END IF;
   END IF;
   IF NEW.display_name IS NOT NULL THEN
-    PERFORM @extschema@.pml_check_name_free(NEW.org, NEW.project, NEW.display_name, NULL);
+    PERFORM pml_internal.pml_check_name_free(NEW.org, NEW.project, NEW.display_name, NULL);
   END IF;
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_record_fill() IS 'Trigger: derives what a new record is from its name and code';
+COMMENT ON FUNCTION pml_internal.pml_record_fill() IS 'Trigger: derives what a new record is from its name and code';
 
-CREATE FUNCTION @extschema@.pml_record_guard() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_record_guard() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   changed text;
   compiled jsonb;
-  -- How the extension itself asks for it, when a schema has changed.
-  only_structure boolean := NEW.structure IS NULL AND OLD.structure IS NOT NULL;
+  only_structure boolean;
 BEGIN
+  IF TG_RELID <> 'pml.capability_records'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
+  -- How the extension itself asks for it, when a schema has changed.
+  only_structure := NEW.structure IS NULL AND OLD.structure IS NOT NULL;
   SELECT c.name INTO changed
   FROM (VALUES
     ('id', NEW.id IS DISTINCT FROM OLD.id),
@@ -188,41 +195,41 @@ BEGIN
       MESSAGE = format('Capability "%s" was deleted and can''t be changed', OLD.display_name),
       HINT = 'Register the code again.';
   END IF;
-  IF (NEW.verified, NEW.signature) IS DISTINCT FROM (OLD.verified, OLD.signature) AND NOT @extschema@.pml_is_admin() THEN
+  IF (NEW.verified, NEW.signature) IS DISTINCT FROM (OLD.verified, OLD.signature) AND NOT pml_internal.pml_is_admin() THEN
     RAISE EXCEPTION USING ERRCODE = 'PM006',
       MESSAGE = format('Only a member of pml_admin may verify or sign capability "%s"', OLD.display_name),
       HINT = 'Ask an admin.';
   END IF;
 
   IF NEW.display_name IS DISTINCT FROM OLD.display_name THEN
-    PERFORM @extschema@.pml_check_name_free(OLD.org, OLD.project, NEW.display_name, OLD.id);
+    PERFORM pml_internal.pml_check_name_free(OLD.org, OLD.project, NEW.display_name, OLD.id);
     IF OLD.record_type = 'mcp-server' THEN
-      NEW.display_name := @extschema@.pml_check_server_name(NEW.display_name);
+      NEW.display_name := pml_internal.pml_check_server_name(NEW.display_name);
     ELSIF NOT EXISTS (SELECT FROM pml.capability_aliases a
                       WHERE a.org = OLD.org AND a.project = OLD.project
                         AND a.alias = NEW.display_name AND a.target_fqdn = OLD.id) THEN
-      PERFORM @extschema@.pml_check_name(coalesce(NEW.display_name, ''));
+      PERFORM pml_internal.pml_check_name(coalesce(NEW.display_name, ''));
     END IF;
   END IF;
 
   IF NEW.deleted_at IS NOT NULL THEN
     NEW.deleted_at := clock_timestamp();
-    NEW.deleted_by := @extschema@.pml_actor();
+    NEW.deleted_by := pml_internal.pml_actor();
   END IF;
 
   IF OLD.record_type = 'capability' THEN
     IF NEW.source IS DISTINCT FROM OLD.source AND NEW.source ->> 'type' <> 'code'
        AND NEW.code_snippet IS NOT DISTINCT FROM OLD.code_snippet THEN
-      NEW.code_snippet := @extschema@.pml_source_code(NEW.source);
+      NEW.code_snippet := pml_internal.pml_source_code(NEW.source);
     ELSIF NEW.code_snippet IS DISTINCT FROM OLD.code_snippet AND NEW.source IS NOT DISTINCT FROM OLD.source THEN
       NEW.source := '{"type": "code"}';
     END IF;
     IF NEW.code_snippet IS DISTINCT FROM OLD.code_snippet THEN
-      PERFORM @extschema@.pml_check_code(NEW.code_snippet);
+      PERFORM pml_internal.pml_check_code(NEW.code_snippet);
       IF current_setting('pml.restore_version') = 'on' THEN
-        compiled := @extschema@.pml_compiled_before(OLD.id, NEW.code_snippet);
+        compiled := pml_internal.pml_compiled_before(OLD.id, NEW.code_snippet);
       END IF;
-      compiled := coalesce(compiled, @extschema@.pml_compile(NEW.code_snippet));
+      compiled := coalesce(compiled, pml_internal.pml_compile(NEW.code_snippet));
     END IF;
     IF compiled IS NULL AND (NEW.code_hash, NEW.executable, NEW.unresolved, NEW.capabilities_used)
        IS DISTINCT FROM (OLD.code_hash, OLD.executable, OLD.unresolved, OLD.capabilities_used) THEN
@@ -231,7 +238,7 @@ BEGIN
         HINT = 'Change code_snippet.';
     END IF;
     IF compiled ->> 'linked' <> OLD.code_snippet THEN
-      NEW := @extschema@.pml_record_compiled(NEW, compiled);
+      NEW := pml_internal.pml_record_compiled(NEW, compiled);
       IF NEW.tools_used IS NOT DISTINCT FROM OLD.tools_used THEN
         NEW.tools_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools'));
       END IF;
@@ -242,30 +249,30 @@ BEGIN
       NEW.unresolved := OLD.unresolved;
       NEW.capabilities_used := OLD.capabilities_used;
       IF NEW.structure IS DISTINCT FROM OLD.structure THEN
-        NEW.structure := @extschema@.pml_structure_now(OLD.org, OLD.project, OLD.structure);
+        NEW.structure := pml_internal.pml_structure_now(OLD.org, OLD.project, OLD.structure);
       END IF;
     END IF;
     IF (NEW.parameters_schema, NEW.output_schema) IS DISTINCT FROM (OLD.parameters_schema, OLD.output_schema) THEN
-      PERFORM @extschema@.pml_check_schema('parameters_schema', NEW.parameters_schema),
-              @extschema@.pml_check_schema('output_schema', NEW.output_schema);
+      PERFORM pml_internal.pml_check_schema('parameters_schema', NEW.parameters_schema),
+              pml_internal.pml_check_schema('output_schema', NEW.output_schema);
     END IF;
     IF NEW.parameters_explicit = OLD.parameters_explicit
        AND NEW.parameters_schema IS DISTINCT FROM OLD.parameters_schema THEN
       NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
     END IF;
     IF NOT NEW.parameters_explicit AND (compiled IS NOT NULL OR NEW.parameters_schema IS NULL) THEN
-      NEW.parameters_schema := coalesce(@extschema@.pml_source_parameters(NEW.source), compiled -> 'parameters',
-                                        @extschema@.pml_infer_parameters(NEW.code_snippet));
+      NEW.parameters_schema := coalesce(pml_internal.pml_source_parameters(NEW.source), compiled -> 'parameters',
+                                        pml_internal.pml_infer_parameters(NEW.code_snippet));
     END IF;
     IF NEW.output_explicit = OLD.output_explicit AND NEW.output_schema IS DISTINCT FROM OLD.output_schema THEN
       NEW.output_explicit := NEW.output_schema IS NOT NULL;
     END IF;
     IF NOT NEW.output_explicit AND (compiled IS NOT NULL OR NEW.output_schema IS DISTINCT FROM OLD.output_schema) THEN
-      NEW.output_schema := nullif(coalesce(compiled, @extschema@.pml_compile(NEW.code_snippet)) -> 'output', 'null');
+      NEW.output_schema := nullif(coalesce(compiled, pml_internal.pml_compile(NEW.code_snippet)) -> 'output', 'null');
     END IF;
   END IF;
 
-  NEW.version_tag := @extschema@.pml_version_tag(NEW.version_tag);
+  NEW.version_tag := pml_internal.pml_version_tag(NEW.version_tag);
   IF (NEW.code_snippet, NEW.parameters_schema, NEW.output_schema, NEW.code_url, NEW.version_tag)
      IS DISTINCT FROM (OLD.code_snippet, OLD.parameters_schema, OLD.output_schema, OLD.code_url, OLD.version_tag) THEN
     NEW.version := OLD.version + 1;
@@ -293,7 +300,7 @@ BEGIN
     ELSIF NOT NEW.routing_explicit
       AND (OLD.routing_explicit OR NEW.tools_used IS DISTINCT FROM OLD.tools_used
            OR NEW.capabilities_used IS DISTINCT FROM OLD.capabilities_used) THEN
-      NEW.routing := @extschema@.pml_routing_in(OLD.org, OLD.project, NEW.tools_used || NEW.capabilities_used);
+      NEW.routing := pml_internal.pml_routing_in(OLD.org, OLD.project, NEW.tools_used || NEW.capabilities_used);
     END IF;
   END IF;
 
@@ -304,27 +311,30 @@ BEGIN
   IF NOT only_structure AND (NEW.usage_count, NEW.success_count, NEW.total_latency_ms)
      IS NOT DISTINCT FROM (OLD.usage_count, OLD.success_count, OLD.total_latency_ms)
      OR NEW.version > OLD.version OR NEW.display_name IS DISTINCT FROM OLD.display_name THEN
-    NEW.updated_by := @extschema@.pml_actor();
+    NEW.updated_by := pml_internal.pml_actor();
     NEW.updated_at := greatest(clock_timestamp(), OLD.updated_at + interval '1 microsecond');
   END IF;
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_record_guard() IS 'Trigger: refuses changes of what is immutable, makes new versions';
+COMMENT ON FUNCTION pml_internal.pml_record_guard() IS 'Trigger: refuses changes of what is immutable, makes new versions';
 
-CREATE FUNCTION @extschema@.pml_refuse_change() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_refuse_change() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF TG_RELID NOT IN ('pml.capability_versions'::regclass, 'pml.capability_aliases'::regclass) THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   RAISE EXCEPTION USING ERRCODE = 'PM007',
     MESSAGE = format('%s of %s is not allowed: it is append-only', TG_OP, TG_TABLE_NAME),
     HINT = TG_ARGV[0];
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_refuse_change() IS 'Trigger: refuses the statement';
+COMMENT ON FUNCTION pml_internal.pml_refuse_change() IS 'Trigger: refuses the statement';
 
 CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_fill();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_fill();
 -- Of every column but the counts: being used is no change, and must cost little.
 CREATE TRIGGER capability_records_a_guard
   BEFORE UPDATE OF
@@ -334,10 +344,10 @@ CREATE TRIGGER capability_records_a_guard
     routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
     parameters_explicit, output_schema, output_explicit, search
   ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_guard();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_guard();
 CREATE TRIGGER capability_versions_immutable BEFORE UPDATE OR DELETE ON pml.capability_versions
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_refuse_change('Make a new version with pml_update or pml_rollback.');
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_refuse_change('Make a new version with pml_update or pml_rollback.');
 CREATE TRIGGER capability_versions_no_truncate BEFORE TRUNCATE ON pml.capability_versions
-  FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.pml_refuse_change('History is kept for ever.');
+  FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_refuse_change('History is kept for ever.');
 CREATE TRIGGER capability_aliases_no_update BEFORE UPDATE ON pml.capability_aliases
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_refuse_change('Use pml_rename, or pml_release_alias to free the name.');
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_refuse_change('Use pml_rename, or pml_release_alias to free the name.');

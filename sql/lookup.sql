@@ -1,36 +1,49 @@
 -- What is known about one capability.
 
-CREATE FUNCTION @extschema@.pml_success_rate(success_count bigint, usage_count bigint) RETURNS numeric
+-- Without settings of its own, so that it becomes part of the query that asks for many.
+CREATE FUNCTION pml_internal.pml_used(fqdn text, own_uses bigint, own_successes bigint, own_latency_ms bigint)
+  RETURNS TABLE (uses bigint, successes bigint, latency_ms bigint)
+  LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+  SELECT (own_uses + coalesce(sum(u.uses), 0))::bigint, (own_successes + coalesce(sum(u.successes), 0))::bigint,
+         (own_latency_ms + coalesce(sum(u.latency_ms), 0))::bigint
+  FROM pml.capability_usage u WHERE u.capability_fqdn = fqdn;
+END;
+COMMENT ON FUNCTION pml_internal.pml_used(text, bigint, bigint, bigint) IS
+  'How often a capability was used: by its own scope, as its record says, and by others';
+
+CREATE FUNCTION pml_internal.pml_success_rate(success_count bigint, usage_count bigint) RETURNS numeric
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.round(success_count::numeric / NULLIF(usage_count, 0), 4);
-COMMENT ON FUNCTION @extschema@.pml_success_rate(bigint, bigint) IS 'The share of successes; NULL for what was never used';
+COMMENT ON FUNCTION pml_internal.pml_success_rate(bigint, bigint) IS 'The share of successes; NULL for what was never used';
 
-CREATE FUNCTION @extschema@.pml_lookup(spec text)
+CREATE FUNCTION pml_internal.pml_lookup(spec text)
   RETURNS TABLE (fqdn text, display_name text, type text, version integer, version_tag text, description text,
                  visibility text, routing text, code_url text, usage_count bigint, success_rate numeric, via_alias text)
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
-         r.visibility, r.routing, v.code_url, r.usage_count,
-         @extschema@.pml_success_rate(r.success_count, r.usage_count), found.at[3]
-  FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
+         r.visibility, r.routing, v.code_url, used.uses,
+         pml_internal.pml_success_rate(used.successes, used.uses), found.at[3]
+  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
+  CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
 $$;
-COMMENT ON FUNCTION @extschema@.pml_lookup(text) IS 'What a caller needs to know about a capability or server';
+COMMENT ON FUNCTION pml_internal.pml_lookup(text) IS 'What a caller needs to know about a capability or server';
 
-CREATE FUNCTION @extschema@.pml_code(spec text) RETURNS text
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_code(spec text) RETURNS text
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT @extschema@.pml_display_code(v.code_snippet)
-  FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
+  SELECT pml_internal.pml_display_code(v.code_snippet)
+  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
   JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version = found.at[2]::integer
 $$;
-COMMENT ON FUNCTION @extschema@.pml_code(text) IS
+COMMENT ON FUNCTION pml_internal.pml_code(text) IS
   'The code of that version, with today''s names for the capabilities it calls; NULL for a server';
 
-CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT to_jsonb(r) - 'search'
       -- A source that the reader can't see stays unknown.
@@ -41,9 +54,9 @@ CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
         'type', r.record_type,
         'version', v.version,
         'version_tag', v.version_tag,
-        'code_snippet', @extschema@.pml_display_code(v.code_snippet),
+        'code_snippet', pml_internal.pml_display_code(v.code_snippet),
         'source', v.source || CASE WHEN v.source ->> 'type' = 'code'
-                                   THEN jsonb_build_object('code', @extschema@.pml_display_code(v.code_snippet)) ELSE '{}' END,
+                                   THEN jsonb_build_object('code', pml_internal.pml_display_code(v.code_snippet)) ELSE '{}' END,
         'code_hash', v.code_hash,
         'code_url', v.code_url,
         'parameters_schema', v.parameters_schema,
@@ -54,8 +67,11 @@ CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
         'capabilities_used', v.capabilities_used,
         'unresolved', v.unresolved,
         'change_summary', v.change_summary,
-        'success_rate', @extschema@.pml_success_rate(r.success_count, r.usage_count),
-        'avg_latency_ms', round(r.total_latency_ms::numeric / nullif(r.usage_count, 0), 2),
+        'usage_count', used.uses,
+        'success_count', used.successes,
+        'total_latency_ms', used.latency_ms,
+        'success_rate', pml_internal.pml_success_rate(used.successes, used.uses),
+        'avg_latency_ms', round(used.latency_ms::numeric / nullif(used.uses, 0), 2),
         'versions', (SELECT count(*) FROM pml.capability_versions c WHERE c.capability_fqdn = r.id),
         'aliases', (SELECT coalesce(jsonb_agg(a.alias ORDER BY a.created_at, a.alias), '[]')
                     FROM pml.capability_aliases a WHERE a.target_fqdn = r.id),
@@ -67,19 +83,20 @@ CREATE FUNCTION @extschema@.pml_whois(spec text) RETURNS jsonb
                                                                  'renamed_at', h.renamed_at, 'renamed_by', h.renamed_by)
                                               ORDER BY h.id), '[]')
                     FROM pml.capability_rename_history h WHERE h.capability_id = r.id))
-  FROM (SELECT @extschema@.pml_locate($1) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
+  CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
 $$;
-COMMENT ON FUNCTION @extschema@.pml_whois(text) IS
+COMMENT ON FUNCTION pml_internal.pml_whois(text) IS
   'The whole record as JSON, with aliases, dependencies, provenance and statistics';
 
-CREATE FUNCTION @extschema@.pml_dependents(spec text) RETURNS TABLE (fqdn text, display_name text, depth integer)
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_dependents(spec text) RETURNS TABLE (fqdn text, display_name text, depth integer)
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  frontier text[] := ARRAY[(@extschema@.pml_locate(pml_dependents.spec))[1]];
+  frontier text[] := ARRAY[(pml_internal.pml_locate(pml_dependents.spec))[1]];
   reached text[] := frontier;
   distance integer := 0;
 BEGIN
@@ -96,4 +113,4 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_dependents(text) IS 'The capabilities that call this one, directly or through others';
+COMMENT ON FUNCTION pml_internal.pml_dependents(text) IS 'The capabilities that call this one, directly or through others';

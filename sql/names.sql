@@ -1,63 +1,63 @@
 -- Names and FQDNs: what is valid, and what follows from it.
 
-CREATE FUNCTION @extschema@.pml_fqdn(org text, project text, namespace text, action text, code text) RETURNS text
+CREATE FUNCTION pml_internal.pml_fqdn(org text, project text, namespace text, action text, code text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_fqdn_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_fqdn(text, text, text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_fqdn(text, text, text, text, text) IS
   'The FQDN of this code under these names, with the shortest hash';
 
-CREATE FUNCTION @extschema@.pml_parse_fqdn(
+CREATE FUNCTION pml_internal.pml_parse_fqdn(
     fqdn text, OUT org text, OUT project text, OUT namespace text, OUT action text, OUT hash text)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT p[1], p[2], p[3], p[4], p[5] FROM @extschema@.pml_fqdn_parts($1) AS p
+  SELECT p[1], p[2], p[3], p[4], p[5] FROM pml_internal.pml_fqdn_parts($1) AS p
 $$;
 
-CREATE FUNCTION @extschema@.pml_fqdn_parts(fqdn text) RETURNS text[]
+CREATE FUNCTION pml_internal.pml_fqdn_parts(fqdn text) RETURNS text[]
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_fqdn_parts_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_fqdn_parts(text) IS 'The five parts of an FQDN, or an error that says what is wrong';
-COMMENT ON FUNCTION @extschema@.pml_parse_fqdn(text) IS 'The parts of an FQDN, or an error that says what is wrong';
+COMMENT ON FUNCTION pml_internal.pml_fqdn_parts(text) IS 'The five parts of an FQDN, or an error that says what is wrong';
+COMMENT ON FUNCTION pml_internal.pml_parse_fqdn(text) IS 'The parts of an FQDN, or an error that says what is wrong';
 
 -- Leakproof, as the operator || isn't: under row-level security only such an expression reaches an index.
-CREATE FUNCTION @extschema@.pml_scoped(org text, project text, name text) RETURNS text
+CREATE FUNCTION pml_internal.pml_scoped(org text, project text, name text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_scoped_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_scoped(text, text, text) IS 'org.project:name, the key of indexes on names and code';
+COMMENT ON FUNCTION pml_internal.pml_scoped(text, text, text) IS 'org.project:name, the key of indexes on names and code';
 
-CREATE FUNCTION @extschema@.pml_check_part(what text, value text) RETURNS text
+CREATE FUNCTION pml_internal.pml_check_part(what text, value text) RETURNS text
   LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_part_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_check_part(text, text) IS 'The value, if it can be part of an FQDN; else an error';
+COMMENT ON FUNCTION pml_internal.pml_check_part(text, text) IS 'The value, if it can be part of an FQDN; else an error';
 
-CREATE FUNCTION @extschema@.pml_check_name(name text) RETURNS text
+CREATE FUNCTION pml_internal.pml_check_name(name text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_name_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_check_name(text) IS 'The name, if a capability may be given it; else an error';
+COMMENT ON FUNCTION pml_internal.pml_check_name(text) IS 'The name, if a capability may be given it; else an error';
 
-CREATE FUNCTION @extschema@.pml_is_valid_name(name text) RETURNS boolean
+CREATE FUNCTION pml_internal.pml_is_valid_name(name text) RETURNS boolean
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_is_valid_name_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_is_valid_name(text) IS 'Whether this is a display name, reserved forms included';
+COMMENT ON FUNCTION pml_internal.pml_is_valid_name(text) IS 'Whether this is a display name, reserved forms included';
 
-CREATE FUNCTION @extschema@.pml_is_unnamed(name text) RETURNS boolean
+CREATE FUNCTION pml_internal.pml_is_unnamed(name text) RETURNS boolean
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_is_unnamed_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_is_unnamed(text) IS 'Whether this is the placeholder of a capability without a name';
+COMMENT ON FUNCTION pml_internal.pml_is_unnamed(text) IS 'Whether this is the placeholder of a capability without a name';
 
-CREATE FUNCTION @extschema@.pml_birth_parts(name text, code_hash text, tools text[]) RETURNS text[]
+CREATE FUNCTION pml_internal.pml_birth_parts(name text, code_hash text, tools text[]) RETURNS text[]
   LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_birth_parts_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_birth_parts(text, text, text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_birth_parts(text, text, text[]) IS
   'Namespace and action for the FQDN of a new capability of this name (NULL: unnamed), code and tools';
 
-CREATE FUNCTION @extschema@.pml_display_namespace(name text, birth_namespace text) RETURNS text
+CREATE FUNCTION pml_internal.pml_display_namespace(name text, birth_namespace text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN pg_catalog.strpos(name, ':') > 1 THEN pg_catalog.split_part(name, ':', 1) ELSE birth_namespace END;
-COMMENT ON FUNCTION @extschema@.pml_display_namespace(text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_display_namespace(text, text) IS
   'The namespace that people see: that of the display name, else that of its birth';
 
-CREATE FUNCTION @extschema@.pml_glob_to_like(glob text) RETURNS text
+CREATE FUNCTION pml_internal.pml_glob_to_like(glob text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_glob_to_like_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_glob_to_like(text) IS 'The LIKE pattern of a glob: * is any text, ? any character';
+COMMENT ON FUNCTION pml_internal.pml_glob_to_like(text) IS 'The LIKE pattern of a glob: * is any text, ? any character';
 
-CREATE FUNCTION @extschema@.pml_nearest(wanted text, candidates text[]) RETURNS text
+CREATE FUNCTION pml_internal.pml_nearest(wanted text, candidates text[]) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_nearest_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_nearest(text, text[]) IS 'The candidate that someone who wrote this may have meant';
+COMMENT ON FUNCTION pml_internal.pml_nearest(text, text[]) IS 'The candidate that someone who wrote this may have meant';
 
-CREATE FUNCTION @extschema@.pml_excerpt(given text) RETURNS text
+CREATE FUNCTION pml_internal.pml_excerpt(given text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.regexp_replace(pg_catalog.left(given, 100), '[[:cntrl:]]', '?', 'g');
-COMMENT ON FUNCTION @extschema@.pml_excerpt(text) IS 'What was given, short and printable, for use in a message';
+COMMENT ON FUNCTION pml_internal.pml_excerpt(text) IS 'What was given, short and printable, for use in a message';

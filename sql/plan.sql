@@ -1,21 +1,21 @@
 -- What a run needs besides its code: the capabilities that it calls, and its structure as people see it.
 
-CREATE FUNCTION @extschema@.pml_locate_quietly(key text) RETURNS text[]
+CREATE FUNCTION pml_internal.pml_locate_quietly(key text) RETURNS text[]
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF strpos(key, '@') = 0 THEN
     RETURN (SELECT ARRAY[r.id, r.version::text] FROM pml.capability_records r WHERE r.id = key AND r.deleted_at IS NULL);
   END IF;
-  RETURN @extschema@.pml_locate(key);
+  RETURN pml_internal.pml_locate(key);
 EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' OR SQLSTATE 'PM004' THEN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_locate_quietly(text) IS
+COMMENT ON FUNCTION pml_internal.pml_locate_quietly(text) IS
   'FQDN and version of a capability called in code (FQDN or FQDN@version); NULL if the current user sees none';
 
-CREATE FUNCTION @extschema@.pml_called(keys text[], tools text[]) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_called(keys text[], tools text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -27,12 +27,12 @@ BEGIN
   -- Level by level; what can't be seen is left out, and fails when it is called.
   WHILE frontier <> '{}' LOOP
     SELECT coalesce(jsonb_object_agg(key, jsonb_build_object(
-             'name', @extschema@.pml_name_here(r.org, r.project, r.display_name), 'fqdn', r.id, 'version', v.version,
+             'name', pml_internal.pml_name_here(r.org, r.project, r.display_name), 'fqdn', r.id, 'version', v.version,
              'executable', v.executable, 'parameters_schema', v.parameters_schema, 'tools', v.tools_used,
              'calls', v.capabilities_used)), '{}')
     INTO level
     FROM unnest(frontier) AS key
-    CROSS JOIN LATERAL (SELECT @extschema@.pml_locate_quietly(key) AS at) AS located
+    CROSS JOIN LATERAL (SELECT pml_internal.pml_locate_quietly(key) AS at) AS located
     JOIN pml.capability_records r ON r.id = located.at[1] AND r.record_type = 'capability'
     JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = located.at[2]::integer;
     SELECT all_tools || coalesce(array_agg(DISTINCT tool), '{}') INTO all_tools
@@ -44,11 +44,11 @@ BEGIN
   RETURN jsonb_build_object('capabilities', found, 'tools', all_tools);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_called(text[], text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_called(text[], text[]) IS
   'The capabilities that code calls, and those that they call, by the keys under which they are called; and all tools';
 
-CREATE FUNCTION @extschema@.pml_shown_dag(structure jsonb) RETURNS jsonb
-  LANGUAGE plpgsql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_shown_dag(structure jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF coalesce(structure -> 'nodes', '[]') = '[]' THEN
@@ -56,11 +56,11 @@ BEGIN
   END IF;
   RETURN jsonb_build_object('edges', structure -> 'edges', 'nodes', (
     SELECT jsonb_agg((n.node - ARRAY['arguments', 'capabilityId']) || CASE WHEN n.node ? 'capabilityId'
-             THEN jsonb_build_object('capability', coalesce(@extschema@.pml_name_here(r.org, r.project, r.display_name), 'not found'))
+             THEN jsonb_build_object('capability', coalesce(pml_internal.pml_name_here(r.org, r.project, r.display_name), 'not found'))
              ELSE '{}' END ORDER BY n.place)
     FROM jsonb_array_elements(structure -> 'nodes') WITH ORDINALITY AS n (node, place)
     LEFT JOIN pml.capability_records r ON r.id = n.node ->> 'capabilityId'));
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_shown_dag(jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_shown_dag(jsonb) IS
   'A structure as agents see it: names in the place of FQDNs, and without the arguments';

@@ -9,7 +9,7 @@ COMMENT ON COLUMN pml.proxy_key.only_one IS 'There is one row';
 COMMENT ON COLUMN pml.proxy_key.key IS 'Random bytes';
 
 -- Made when it is first asked for, so that a restore and a replica bring the one that there was.
-CREATE FUNCTION @extschema@.pml_proxy_key() RETURNS bytea
+CREATE FUNCTION pml_internal.pml_proxy_key() RETURNS bytea
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -27,6 +27,4 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_proxy_key() IS 'The secret that the proxies of this database share (proxies only)';
-REVOKE EXECUTE ON FUNCTION @extschema@.pml_proxy_key() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION @extschema@.pml_proxy_key() TO pml_proxy, pml_admin;
+COMMENT ON FUNCTION pml_internal.pml_proxy_key() IS 'The secret that the proxies of this database share (proxies only)';

@@ -3,7 +3,7 @@
 -- pml_resolve reads the first ten columns by their position (pml_ext/src/records.rs).
 CREATE TABLE pml.capability_records (
   id text COLLATE "C" PRIMARY KEY,
-  display_name text COLLATE "C" NOT NULL CHECK (@extschema@.pml_is_valid_name(display_name)),
+  display_name text COLLATE "C" NOT NULL CHECK (pml_internal.pml_is_valid_name(display_name)),
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
   visibility text COLLATE "C" NOT NULL DEFAULT 'private'
@@ -64,12 +64,12 @@ CREATE INDEX capability_records_parent ON pml.capability_records (parent_id) WHE
 
 -- pml_resolve's ways in: one page, no comparing; a tree takes three or four and a comparison for each bit of the count.
 CREATE INDEX capability_records_scoped_name ON pml.capability_records
-  USING hash (@extschema@.pml_scoped(org, project, display_name));
+  USING hash (pml_internal.pml_scoped(org, project, display_name));
 CREATE INDEX capability_records_fqdn ON pml.capability_records USING hash (id);
 -- How registering finds the same code. Like those above it can't be mistaken for another index on org and project, as
 -- trees that begin with these are in a table that was never analyzed: registering would read the whole scope.
 CREATE INDEX capability_records_scoped_code ON pml.capability_records
-  USING hash (@extschema@.pml_scoped(org, project, code_hash));
+  USING hash (pml_internal.pml_scoped(org, project, code_hash));
 
 -- Two sessions that register the same code at once: one makes the record, the other finds it. Private records of
 -- different people may hold the same code, since neither may learn of the other's; so may forks and later versions.
@@ -100,7 +100,7 @@ COMMENT ON COLUMN pml.capability_records.parent_id IS 'The record this one was f
 COMMENT ON COLUMN pml.capability_records.forked_from IS 'FQDN of the source of a fork';
 COMMENT ON COLUMN pml.capability_records.verified IS 'Tested and validated; set by admins';
 COMMENT ON COLUMN pml.capability_records.signature IS 'Signature of the code; set by admins';
-COMMENT ON COLUMN pml.capability_records.usage_count IS 'How often it was used';
+COMMENT ON COLUMN pml.capability_records.usage_count IS 'How often it was used by its own scope (capability_usage: by others)';
 COMMENT ON COLUMN pml.capability_records.success_count IS 'How often that went well';
 COMMENT ON COLUMN pml.capability_records.total_latency_ms IS 'The time of all its runs together, in milliseconds';
 COMMENT ON COLUMN pml.capability_records.tags IS 'Free labels';
@@ -124,3 +124,22 @@ COMMENT ON COLUMN pml.capability_records.parameters_explicit IS 'Whether paramet
 COMMENT ON COLUMN pml.capability_records.output_schema IS 'JSON Schema of its result, if known';
 COMMENT ON COLUMN pml.capability_records.output_explicit IS 'Whether output_schema was given, not inferred from the code';
 COMMENT ON COLUMN pml.capability_records.search IS 'The words by which it is found';
+
+-- Uses by other scopes have a row for each: who runs another's capability in a transaction that stays open must not hold
+-- up its owner, nor anyone else.
+CREATE TABLE pml.capability_usage (
+  capability_fqdn text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  uses bigint NOT NULL CHECK (uses >= 0),
+  successes bigint NOT NULL CHECK (successes >= 0),
+  latency_ms bigint NOT NULL CHECK (latency_ms >= 0),
+  PRIMARY KEY (capability_fqdn, org, project)
+);
+COMMENT ON TABLE pml.capability_usage IS 'How often a capability was used by scopes that are not its own';
+COMMENT ON COLUMN pml.capability_usage.capability_fqdn IS 'The capability';
+COMMENT ON COLUMN pml.capability_usage.org IS 'Organisation of the scope that used it';
+COMMENT ON COLUMN pml.capability_usage.project IS 'Its project';
+COMMENT ON COLUMN pml.capability_usage.uses IS 'How often';
+COMMENT ON COLUMN pml.capability_usage.successes IS 'How often that went well';
+COMMENT ON COLUMN pml.capability_usage.latency_ms IS 'The time of these runs together, in milliseconds';

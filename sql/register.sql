@@ -1,40 +1,40 @@
 -- A new capability, or the one that has this code already.
 
-CREATE FUNCTION @extschema@.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
-  LANGUAGE plpgsql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  place text := @extschema@.pml_scoped(@extschema@.pml_org(), @extschema@.pml_project(), $1);
+  place text := pml_internal.pml_scoped(pml_internal.pml_org(), pml_internal.pml_project(), $1);
 BEGIN
   RETURN QUERY
     SELECT r.id::text, r.display_name::text
     FROM pml.capability_records r
-    WHERE @extschema@.pml_scoped(r.org, r.project, r.code_hash) = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
-    ORDER BY r.display_name = $2 DESC, r.created_by = @extschema@.pml_actor() DESC, r.created_at
+    WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash) = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
+    ORDER BY r.display_name = $2 DESC, r.created_by = pml_internal.pml_actor() DESC, r.created_at
     LIMIT 1;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_same_code(text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_same_code(text, text) IS
   'The capability of the current scope that has this code, preferably under this name';
 
-CREATE FUNCTION @extschema@.pml_check_same_code(existing_name text, name text) RETURNS void
+CREATE FUNCTION pml_internal.pml_check_same_code(existing_name text, name text) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF existing_name <> name AND NOT @extschema@.pml_is_unnamed(existing_name) THEN
+  IF existing_name <> name AND NOT pml_internal.pml_is_unnamed(existing_name) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('This code is already capability "%s" in scope %s.%s',
-                       existing_name, @extschema@.pml_org(), @extschema@.pml_project()),
+                       existing_name, pml_internal.pml_org(), pml_internal.pml_project()),
       HINT = format('Call it by that name, rename it with pml_rename, or copy it: SELECT pml_fork(''%s'', ''%s'').',
                     existing_name, name);
   END IF;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_same_code(text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_check_same_code(text, text) IS
   'An error if code that has one name is to get another';
 
-CREATE FUNCTION @extschema@.pml_register(
+CREATE FUNCTION pml_internal.pml_register(
     code text DEFAULT NULL, name text DEFAULT NULL, description text DEFAULT NULL, parameters_schema jsonb DEFAULT NULL,
     tags text[] DEFAULT NULL, visibility text DEFAULT NULL, routing text DEFAULT NULL, version_tag text DEFAULT NULL,
     tools_used text[] DEFAULT NULL, lift_literals boolean DEFAULT false, output_schema jsonb DEFAULT NULL,
@@ -44,8 +44,8 @@ CREATE FUNCTION @extschema@.pml_register(
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  here_org text := @extschema@.pml_org();
-  here_project text := @extschema@.pml_project();
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
   new_code text;
   compiled jsonb;
   existing record;
@@ -55,17 +55,17 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_register needs code, or a source that is a DAG or tool',
       HINT = 'For example: SELECT pml_register(''return args.a + args.b'', name => ''math:add'').';
   END IF;
-  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
-  PERFORM @extschema@.pml_check_name(pml_register.name), @extschema@.pml_check_visibility(pml_register.visibility),
-          @extschema@.pml_check_routing(pml_register.routing), @extschema@.pml_version_tag(pml_register.version_tag);
-  new_code := coalesce(pml_register.code, @extschema@.pml_source_code(pml_register.source));
-  PERFORM @extschema@.pml_check_code(new_code);
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
+  PERFORM pml_internal.pml_check_name(pml_register.name), pml_internal.pml_check_visibility(pml_register.visibility),
+          pml_internal.pml_check_routing(pml_register.routing), pml_internal.pml_version_tag(pml_register.version_tag);
+  new_code := coalesce(pml_register.code, pml_internal.pml_source_code(pml_register.source));
+  PERFORM pml_internal.pml_check_code(new_code);
   IF pml_register.lift_literals THEN
-    new_code := @extschema@.pml_lift_literals(new_code) ->> 'code';
+    new_code := pml_internal.pml_lift_literals(new_code) ->> 'code';
   END IF;
-  compiled := @extschema@.pml_compile(new_code);
+  compiled := pml_internal.pml_compile(new_code);
   LOOP
-    SELECT same.* INTO existing FROM @extschema@.pml_same_code(compiled ->> 'hash', pml_register.name) AS same;
+    SELECT same.* INTO existing FROM pml_internal.pml_same_code(compiled ->> 'hash', pml_register.name) AS same;
     EXIT WHEN FOUND;
 
     INSERT INTO pml.capability_records AS r
@@ -85,7 +85,7 @@ BEGIN
     -- Another session has just registered this code, or taken this FQDN: look again.
   END LOOP;
 
-  PERFORM @extschema@.pml_check_same_code(existing.display_name, pml_register.name);
+  PERFORM pml_internal.pml_check_same_code(existing.display_name, pml_register.name);
   UPDATE pml.capability_records r
   SET usage_count = r.usage_count + 1,
       success_count = r.success_count + 1,
@@ -95,5 +95,5 @@ BEGIN
   RETURN existing.id;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_register(text, text, text, jsonb, text[], text, text, text, text[], boolean, jsonb, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_register(text, text, text, jsonb, text[], text, text, text, text[], boolean, jsonb, jsonb) IS
   'Keeps code as a capability and returns its FQDN; code that the scope already has is reused';

@@ -1,6 +1,6 @@
 -- The whole list of a server's tools, as the server gives it.
 
-CREATE FUNCTION @extschema@.pml_check_tool(tool jsonb, "position" bigint) RETURNS boolean
+CREATE FUNCTION pml_internal.pml_check_tool(tool jsonb, "position" bigint) RETURNS boolean
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -20,33 +20,33 @@ BEGIN
   RETURN true;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_tool(jsonb, bigint) IS 'True, or an error that says what is wrong with a tool';
+COMMENT ON FUNCTION pml_internal.pml_check_tool(jsonb, bigint) IS 'True, or an error that says what is wrong with a tool';
 
-CREATE FUNCTION @extschema@.pml_register_tools(server text, tools jsonb) RETURNS integer
+CREATE FUNCTION pml_internal.pml_register_tools(server text, tools jsonb) RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  here_org text := @extschema@.pml_org();
-  here_project text := @extschema@.pml_project();
-  this_server text := substr(@extschema@.pml_check_server_name(pml_register_tools.server), 5);
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
+  this_server text := substr(pml_internal.pml_check_server_name(pml_register_tools.server), 5);
   given jsonb;
   gone text[];
   changed integer;
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
   IF jsonb_typeof(pml_register_tools.tools) IS DISTINCT FROM 'array' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'The tools of a server are a list', HINT = 'Give [{"name", "description", "inputSchema", "outputSchema"}].';
   END IF;
   -- Two proxies that have the same servers: one after the other.
-  PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('.', 'pml.tools', here_org, here_project), 0));
+  PERFORM pml_internal.pml_lock_scope(here_org, here_project, 'tools');
 
   -- A name that comes twice counts once.
   SELECT coalesce(jsonb_agg(list.tool), '[]') INTO given
   FROM (SELECT DISTINCT ON (t.tool ->> 'name') t.tool
         FROM jsonb_array_elements(pml_register_tools.tools) WITH ORDINALITY AS t (tool, "position")
-        WHERE @extschema@.pml_check_tool(t.tool, t."position")
+        WHERE pml_internal.pml_check_tool(t.tool, t."position")
         ORDER BY t.tool ->> 'name', t."position") AS list;
 
   WITH removed AS (
@@ -80,5 +80,5 @@ BEGIN
   RETURN changed + cardinality(gone);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_register_tools(text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_register_tools(text, jsonb) IS
   'Makes this list the tools of the server in the current scope; returns how many were added, changed or removed';

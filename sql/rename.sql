@@ -1,6 +1,6 @@
 -- New names; the old ones go on working.
 
-CREATE FUNCTION @extschema@.pml_rename(
+CREATE FUNCTION pml_internal.pml_rename(
     name text, new_name text DEFAULT NULL, description text DEFAULT NULL, tags text[] DEFAULT NULL,
     visibility text DEFAULT NULL)
   RETURNS text
@@ -8,36 +8,36 @@ CREATE FUNCTION @extschema@.pml_rename(
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  target text := (@extschema@.pml_locate(pml_rename.name))[1];
+  target text := (pml_internal.pml_locate(pml_rename.name))[1];
 BEGIN
   IF target IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_rename needs a name';
   END IF;
-  PERFORM @extschema@.pml_check_visibility(pml_rename.visibility);
+  PERFORM pml_internal.pml_check_visibility(pml_rename.visibility);
   UPDATE pml.capability_records r
   SET display_name = coalesce(pml_rename.new_name, r.display_name),
       description = coalesce(pml_rename.description, r.description),
       tags = coalesce(pml_rename.tags, r.tags),
       visibility = coalesce(pml_rename.visibility, r.visibility)
   WHERE r.id = target;
-  PERFORM @extschema@.pml_check_changed(FOUND, pml_rename.name, target);
+  PERFORM pml_internal.pml_check_changed(FOUND, pml_rename.name, target);
   RETURN target;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_rename(text, text, text, text[], text) IS
+COMMENT ON FUNCTION pml_internal.pml_rename(text, text, text, text[], text) IS
   'Changes what is given: the name (the old one becomes an alias), description, tags, visibility; returns the FQDN';
 
-CREATE FUNCTION @extschema@.pml_release_alias(alias text) RETURNS void
+CREATE FUNCTION pml_internal.pml_release_alias(alias text) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   scoped text[] := regexp_match(pml_release_alias.alias, '^([^.:]+)\.([^.:]+):(.+)$');
-  here_org text := coalesce(scoped[1], @extschema@.pml_org());
-  here_project text := coalesce(scoped[2], @extschema@.pml_project());
+  here_org text := coalesce(scoped[1], pml_internal.pml_org());
+  here_project text := coalesce(scoped[2], pml_internal.pml_project());
   bare text := coalesce(scoped[3], pml_release_alias.alias);
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
   -- The record first, as a rename does, so that the two can't wait for each other.
   PERFORM FROM pml.capability_records r
   WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
@@ -46,9 +46,9 @@ BEGIN
   DELETE FROM pml.capability_aliases a WHERE a.org = here_org AND a.project = here_project AND a.alias = bare;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001',
-      MESSAGE = format('Alias not found: %s', @extschema@.pml_excerpt(pml_release_alias.alias)),
+      MESSAGE = format('Alias not found: %s', pml_internal.pml_excerpt(pml_release_alias.alias)),
       HINT = 'pml_whois lists the aliases of a capability.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_release_alias(text) IS 'Frees a former name: it no longer resolves and can be given again';
+COMMENT ON FUNCTION pml_internal.pml_release_alias(text) IS 'Frees a former name: it no longer resolves and can be given again';

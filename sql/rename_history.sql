@@ -1,15 +1,13 @@
 -- Who renamed what, and when.
 
-CREATE SEQUENCE pml.capability_rename_history_id_seq;
 CREATE TABLE pml.capability_rename_history (
-  id bigint NOT NULL DEFAULT nextval('pml.capability_rename_history_id_seq') PRIMARY KEY,
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   capability_id text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
   old_name text COLLATE "C",
   new_name text COLLATE "C" NOT NULL,
   renamed_at timestamptz NOT NULL DEFAULT now(),
   renamed_by text
 );
-ALTER SEQUENCE pml.capability_rename_history_id_seq OWNED BY pml.capability_rename_history.id;
 CREATE INDEX capability_rename_history_capability ON pml.capability_rename_history (capability_id, id);
 COMMENT ON TABLE pml.capability_rename_history IS 'Every rename';
 COMMENT ON COLUMN pml.capability_rename_history.id IS 'Order of the renames';

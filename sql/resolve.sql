@@ -1,20 +1,20 @@
 -- From a spec (name, org.project:name, FQDN, each with @version) to the record it means.
 
-CREATE FUNCTION @extschema@.pml_resolve(spec text) RETURNS text
+CREATE FUNCTION pml_internal.pml_resolve(spec text) RETURNS text
   LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_resolve_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_resolve(text) IS
+COMMENT ON FUNCTION pml_internal.pml_resolve(text) IS
   'The FQDN that a name, org.project:name or FQDN stands for, if that and its @version exist and are visible';
 
-CREATE FUNCTION @extschema@.pml_locate(spec text) RETURNS text[]
-  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_locate_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_locate(text) IS
+CREATE FUNCTION pml_internal.pml_locate(spec text) RETURNS text[]
+  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_locate_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_locate(text) IS
   'What pml_resolve finds, as FQDN, version number and the alias that was used (or NULL)';
 
-CREATE FUNCTION @extschema@.pml_name_suggestion(org text, project text, name text) RETURNS text
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_name_suggestion(org text, project text, name text) RETURNS text
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   -- The neighbours in the index: all names of a small scope, the same namespace in a large one.
-  SELECT @extschema@.pml_nearest($3, array_agg(near.display_name::text))
+  SELECT pml_internal.pml_nearest($3, array_agg(near.display_name::text))
   FROM (
     (SELECT r.display_name FROM pml.capability_records r
      WHERE r.org = $1 AND r.project = $2 AND r.display_name >= $3 AND r.deleted_at IS NULL
@@ -23,7 +23,7 @@ CREATE FUNCTION @extschema@.pml_name_suggestion(org text, project text, name tex
     (SELECT r.display_name FROM pml.capability_records r
      WHERE r.org = $1 AND r.project = $2 AND r.display_name < $3 AND r.deleted_at IS NULL
      ORDER BY r.display_name DESC LIMIT 500)) AS near
-  WHERE NOT @extschema@.pml_is_unnamed(near.display_name)
+  WHERE NOT pml_internal.pml_is_unnamed(near.display_name)
 $$;
-COMMENT ON FUNCTION @extschema@.pml_name_suggestion(text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_name_suggestion(text, text, text) IS
   'The visible name of this scope that is most like the given one';

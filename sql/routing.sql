@@ -1,7 +1,7 @@
 -- Where code must run: on the caller's machine as soon as one of its tools is only there.
 
-CREATE FUNCTION @extschema@.pml_routing_in(org text, project text, tools text[]) RETURNS text
-  LANGUAGE plpgsql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_routing_in(org text, project text, tools text[]) RETURNS text
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   IF $3 = '{}' THEN
@@ -9,46 +9,48 @@ BEGIN
   END IF;
   RETURN (
   SELECT CASE WHEN bool_or(found.routing = 'local') THEN 'local' ELSE 'cloud' END
-  FROM unnest($3) AS tool
+  -- OFFSET 0 keeps the keys values, so that they reach the indexes before the policy (see pml_capabilities_named).
+  FROM (SELECT split_part(given, '@', 1) AS fqdn, pml_internal.pml_scoped($1, $2, given) AS name,
+               pml_internal.pml_scoped($1, $2, 'mcp:' || split_part(given, ':', 1)) AS server,
+               'pml.std:mcp:' || split_part(given, ':', 1) AS base_server
+        FROM unnest($3) AS given OFFSET 0) AS tool
   LEFT JOIN LATERAL (
     -- A capability first, by FQDN or name, then the server of the scope, then the base server.
     SELECT r.routing
     FROM (SELECT o.routing, o.record_type, true AS is_here FROM pml.capability_records o
-          WHERE o.id = split_part(tool, '@', 1) AND o.deleted_at IS NULL
+          WHERE o.id = tool.fqdn AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, true FROM pml.capability_records o
-          WHERE @extschema@.pml_scoped(o.org, o.project, o.display_name) = @extschema@.pml_scoped($1, $2, tool) AND o.deleted_at IS NULL
+          WHERE pml_internal.pml_scoped(o.org, o.project, o.display_name) = tool.name AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, true FROM pml.capability_records o
-          WHERE @extschema@.pml_scoped(o.org, o.project, o.display_name) = @extschema@.pml_scoped($1, $2, 'mcp:' || split_part(tool, ':', 1))
-            AND o.deleted_at IS NULL
+          WHERE pml_internal.pml_scoped(o.org, o.project, o.display_name) = tool.server AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, false FROM pml.capability_records o
-          WHERE @extschema@.pml_scoped(o.org, o.project, o.display_name) = 'pml.std:mcp:' || split_part(tool, ':', 1)
-            AND o.deleted_at IS NULL) AS r
+          WHERE pml_internal.pml_scoped(o.org, o.project, o.display_name) = tool.base_server AND o.deleted_at IS NULL) AS r
     ORDER BY r.record_type, r.is_here DESC
     LIMIT 1) AS found ON true);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_routing_in(text, text, text[]) IS 'pml_routing, seen from the given scope';
+COMMENT ON FUNCTION pml_internal.pml_routing_in(text, text, text[]) IS 'pml_routing, seen from the given scope';
 
-CREATE FUNCTION @extschema@.pml_routing(tools text[]) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION pml_internal.pml_routing(tools text[]) RETURNS text
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT @extschema@.pml_routing_in(@extschema@.pml_org(), @extschema@.pml_project(), $1)
+  SELECT pml_internal.pml_routing_in(pml_internal.pml_org(), pml_internal.pml_project(), $1)
 $$;
-COMMENT ON FUNCTION @extschema@.pml_routing(text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_routing(text[]) IS
   'local if any of the tools (server:tool) belongs to a local server or is a local capability, else cloud';
 
-CREATE FUNCTION @extschema@.pml_check_routing(routing text) RETURNS text
+CREATE FUNCTION pml_internal.pml_check_routing(routing text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF routing NOT IN ('local', 'cloud') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid routing: "%s"', @extschema@.pml_excerpt(routing)), HINT = 'Use local or cloud.';
+      MESSAGE = format('Invalid routing: "%s"', pml_internal.pml_excerpt(routing)), HINT = 'Use local or cloud.';
   END IF;
   RETURN routing;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_routing(text) IS 'The routing, if it is one; else an error';
+COMMENT ON FUNCTION pml_internal.pml_check_routing(text) IS 'The routing, if it is one; else an error';

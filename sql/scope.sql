@@ -15,66 +15,85 @@ COMMENT ON COLUMN pml.scope_grants.project IS 'The project in it';
 COMMENT ON COLUMN pml.scope_grants.granted_by IS 'Who gave the grant';
 COMMENT ON COLUMN pml.scope_grants.granted_at IS 'When it was given';
 
-CREATE FUNCTION @extschema@.pml_org() RETURNS text
+CREATE FUNCTION pml_internal.pml_org() RETURNS text
   LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_org_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_org() IS 'The organisation in which this session acts (setting pml.org)';
+COMMENT ON FUNCTION pml_internal.pml_org() IS 'The organisation in which this session acts (setting pml.org)';
 
-CREATE FUNCTION @extschema@.pml_project() RETURNS text
+CREATE FUNCTION pml_internal.pml_project() RETURNS text
   LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_project_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_project() IS 'The project in which this session acts (setting pml.project)';
+COMMENT ON FUNCTION pml_internal.pml_project() IS 'The project in which this session acts (setting pml.project)';
 
-CREATE FUNCTION @extschema@.pml_actor() RETURNS text
-  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_actor_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_actor() IS
+CREATE FUNCTION pml_internal.pml_actor() RETURNS text
+  LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_actor_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_actor() IS
   'For whom this session acts: the setting pml.actor for admins and proxies, the role itself for anyone else';
 
-CREATE FUNCTION @extschema@.pml_is_admin() RETURNS boolean
-  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_is_admin_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_is_admin() IS 'Whether the current user is a superuser or a member of pml_admin';
+CREATE FUNCTION pml_internal.pml_caller() RETURNS oid
+  LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_caller_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_caller() IS
+  'The role that called the public function which is running, or the current user';
 
-CREATE FUNCTION @extschema@.pml_may_act(org text, project text) RETURNS boolean
-  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_may_act_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_may_act(text, text) IS 'Whether the current user may change things in this scope';
+CREATE FUNCTION pml_internal.pml_is_admin() RETURNS boolean
+  LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_is_admin_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_is_admin() IS 'Whether the current user is a superuser or a member of pml_admin';
 
-CREATE FUNCTION @extschema@.pml_check_may_act(org text, project text) RETURNS void
-  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_may_act_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_check_may_act(text, text) IS 'An error unless the current user may act in this scope';
+CREATE FUNCTION pml_internal.pml_check_admin(what text) RETURNS void
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT pml_internal.pml_is_admin() THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM006', MESSAGE = format('Only an admin may %s', $1),
+      HINT = 'Log in as a member of pml_admin.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_admin(text) IS 'An error unless the current user is an admin';
 
-CREATE FUNCTION @extschema@.pml_visible(org text, project text, visibility text, created_by text) RETURNS boolean
-  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_visible_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_visible(text, text, text, text) IS
+CREATE FUNCTION pml_internal.pml_may_act(org text, project text) RETURNS boolean
+  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_may_act_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_may_act(text, text) IS 'Whether the current user may change things in this scope';
+
+CREATE FUNCTION pml_internal.pml_check_may_act(org text, project text) RETURNS void
+  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_check_may_act_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_check_may_act(text, text) IS 'An error unless the current user may act in this scope';
+
+CREATE FUNCTION pml_internal.pml_visible(org text, project text, visibility text, created_by text) RETURNS boolean
+  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_visible_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_visible(text, text, text, text) IS
   'Whether the current user sees a record of this scope, visibility and creator: the rule behind every policy';
 
-CREATE FUNCTION @extschema@.pml_act_as(org text, project text, actor text, request_id text) RETURNS boolean
+CREATE FUNCTION pml_internal.pml_act_as(org text, project text, actor text, request_id text) RETURNS boolean
   LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pml_act_as_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_act_as(text, text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_act_as(text, text, text, text) IS
   'Sets, until the transaction ends, for whom and where a proxy acts, and application_name to pml/<request>';
 
-CREATE FUNCTION @extschema@.pml_grant(role_name name, org text, project text) RETURNS void
+CREATE FUNCTION pml_internal.pml_grant(role_name name, org text, project text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM pml_internal.pml_check_admin('grant scopes');
   IF pml_grant.role_name IS NULL OR NOT EXISTS (SELECT FROM pg_roles WHERE rolname = pml_grant.role_name) THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
       MESSAGE = format('Role "%s" does not exist', pml_grant.role_name),
       HINT = 'Create it first: CREATE ROLE … LOGIN.';
   END IF;
-  PERFORM @extschema@.pml_check_part('org', pml_grant.org), @extschema@.pml_check_part('project', pml_grant.project);
+  PERFORM pml_internal.pml_check_part('org', pml_grant.org), pml_internal.pml_check_part('project', pml_grant.project);
   INSERT INTO pml.scope_grants AS g (role_name, org, project, granted_by)
-  VALUES (pml_grant.role_name, pml_grant.org, pml_grant.project, @extschema@.pml_actor())
+  VALUES (pml_grant.role_name, pml_grant.org, pml_grant.project, pml_internal.pml_actor())
   ON CONFLICT DO NOTHING;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_grant(name, text, text) IS 'Lets a role act in a scope (admins only)';
+COMMENT ON FUNCTION pml_internal.pml_grant(name, text, text) IS 'Lets a role act in a scope (admins only)';
 
-CREATE FUNCTION @extschema@.pml_revoke(role_name name, org text, project text) RETURNS boolean
-  LANGUAGE sql VOLATILE SECURITY INVOKER
+CREATE FUNCTION pml_internal.pml_revoke(role_name name, org text, project text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
-  WITH gone AS (
-    DELETE FROM pml.scope_grants g
-    WHERE g.role_name = $1 AND g.org = $2 AND g.project = $3
-    RETURNING 1)
-  SELECT EXISTS (SELECT FROM gone)
+#variable_conflict use_column
+BEGIN
+  PERFORM pml_internal.pml_check_admin('revoke scopes');
+  DELETE FROM pml.scope_grants g WHERE g.role_name = $1 AND g.org = $2 AND g.project = $3;
+  RETURN FOUND;
+END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_revoke(name, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_revoke(name, text, text) IS
   'Takes back what pml_grant gave (admins only); whether there was such a grant';

@@ -1,16 +1,16 @@
 -- MCP servers are records too: where their tools run, and where their implementation is.
 
-CREATE FUNCTION @extschema@.pml_check_server_name(name text) RETURNS text
+CREATE FUNCTION pml_internal.pml_check_server_name(name text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM @extschema@.pml_check_part('server name', regexp_replace(coalesce($1, ''), '^mcp:', ''));
+  PERFORM pml_internal.pml_check_part('server name', regexp_replace(coalesce($1, ''), '^mcp:', ''));
   RETURN 'mcp:' || regexp_replace($1, '^mcp:', '');
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_server_name(text) IS 'The name of a server as mcp:<name>, or an error';
+COMMENT ON FUNCTION pml_internal.pml_check_server_name(text) IS 'The name of a server as mcp:<name>, or an error';
 
-CREATE FUNCTION @extschema@.pml_register_server(
+CREATE FUNCTION pml_internal.pml_register_server(
     name text, routing text DEFAULT NULL, code_url text DEFAULT NULL, version_tag text DEFAULT NULL,
     visibility text DEFAULT NULL, description text DEFAULT NULL, tags text[] DEFAULT NULL)
   RETURNS text
@@ -18,15 +18,15 @@ CREATE FUNCTION @extschema@.pml_register_server(
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  here_org text := @extschema@.pml_org();
-  here_project text := @extschema@.pml_project();
-  full_name text := @extschema@.pml_check_server_name(pml_register_server.name);
-  tag text := @extschema@.pml_version_tag(pml_register_server.version_tag);
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
+  full_name text := pml_internal.pml_check_server_name(pml_register_server.name);
+  tag text := pml_internal.pml_version_tag(pml_register_server.version_tag);
   fqdn text;
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
-  PERFORM @extschema@.pml_check_routing(pml_register_server.routing),
-          @extschema@.pml_check_visibility(pml_register_server.visibility);
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
+  PERFORM pml_internal.pml_check_routing(pml_register_server.routing),
+          pml_internal.pml_check_visibility(pml_register_server.visibility);
   UPDATE pml.capability_records r
   SET routing = coalesce(pml_register_server.routing, r.routing),
       code_url = coalesce(pml_register_server.code_url, r.code_url),
@@ -49,10 +49,10 @@ BEGIN
   RETURN fqdn;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_register_server(text, text, text, text, text, text, text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_register_server(text, text, text, text, text, text, text[]) IS
   'Registers an MCP server as mcp:<name>, or changes what is given of one that is there; returns its FQDN';
 
-CREATE FUNCTION @extschema@.pml_register_tool(
+CREATE FUNCTION pml_internal.pml_register_tool(
     server text, tool text, description text DEFAULT NULL, input_schema jsonb DEFAULT NULL,
     output_schema jsonb DEFAULT NULL)
   RETURNS text
@@ -60,11 +60,11 @@ CREATE FUNCTION @extschema@.pml_register_tool(
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  here_org text := @extschema@.pml_org();
-  here_project text := @extschema@.pml_project();
-  server_id text := substr(@extschema@.pml_check_server_name(pml_register_tool.server), 5);
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
+  server_id text := substr(pml_internal.pml_check_server_name(pml_register_tool.server), 5);
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
   IF coalesce(pml_register_tool.tool, '') !~ '^[^[:space:][:cntrl:]]{1,128}$' THEN
     RAISE EXCEPTION USING ERRCODE = 'PM004',
       MESSAGE = 'Invalid tool name', HINT = 'A tool''s name has 1 to 128 characters and no white space.';
@@ -81,5 +81,5 @@ BEGIN
   RETURN server_id || ':' || pml_register_tool.tool;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_register_tool(text, text, text, jsonb, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_register_tool(text, text, text, jsonb, jsonb) IS
   'Records what a tool of a server takes and gives; returns server:tool';

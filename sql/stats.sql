@@ -1,6 +1,6 @@
--- Counts for metrics, over all scopes: numbers only.
+-- Counts for metrics and limits: numbers only.
 
-CREATE FUNCTION @extschema@.pml_stats() RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_stats() RETURNS jsonb
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
@@ -17,13 +17,35 @@ CREATE FUNCTION @extschema@.pml_stats() RETURNS jsonb
     -- These only grow, and are large: as many as the last VACUUM or ANALYZE found.
     'tracesEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.execution_trace'::regclass),
     'callsEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.tool_usage'::regclass))
-  FROM (SELECT count(*) FILTER (WHERE c.record_type = 'capability' AND NOT @extschema@.pml_is_unnamed(c.display_name)) AS named,
-               count(*) FILTER (WHERE c.record_type = 'capability' AND @extschema@.pml_is_unnamed(c.display_name)) AS unnamed,
+  FROM (SELECT count(*) FILTER (WHERE c.record_type = 'capability' AND NOT pml_internal.pml_is_unnamed(c.display_name)) AS named,
+               count(*) FILTER (WHERE c.record_type = 'capability' AND pml_internal.pml_is_unnamed(c.display_name)) AS unnamed,
                count(*) FILTER (WHERE c.record_type = 'mcp-server') AS servers,
                count(DISTINCT c.org || '.' || c.project) AS scopes,
-               coalesce(sum(c.usage_count), 0)::bigint AS usage, coalesce(sum(c.success_count), 0)::bigint AS success
+               (coalesce(sum(c.usage_count), 0) + (SELECT coalesce(sum(u.uses), 0) FROM pml.capability_usage u))::bigint AS usage,
+               (coalesce(sum(c.success_count), 0) + (SELECT coalesce(sum(u.successes), 0) FROM pml.capability_usage u))::bigint AS success
         FROM pml.capability_records c WHERE c.deleted_at IS NULL) AS r
 $$;
-COMMENT ON FUNCTION @extschema@.pml_stats() IS 'How much there is, in all scopes together (proxies and admins)';
-REVOKE EXECUTE ON FUNCTION @extschema@.pml_stats() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION @extschema@.pml_stats() TO pml_proxy, pml_admin;
+COMMENT ON FUNCTION pml_internal.pml_stats() IS 'How much there is, in all scopes together (proxies and admins)';
+
+CREATE FUNCTION pml_internal.pml_stored_rows() RETURNS bigint
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
+BEGIN
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
+  RETURN pml_internal.pml_rows_of(here_org, here_project);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_stored_rows() IS
+  'How many capabilities, tools and calls the current scope has stored, whoever made them';
+
+CREATE FUNCTION pml_internal.pml_rows_of(org text, project text) RETURNS bigint
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT (SELECT count(*) FROM pml.capability_records r WHERE r.org = $1 AND r.project = $2)
+       + (SELECT count(*) FROM pml.tool_schema t WHERE t.org = $1 AND t.project = $2)
+       + (SELECT count(*) FROM pml.tool_usage u WHERE u.org = $1 AND u.project = $2)
+$$;
+COMMENT ON FUNCTION pml_internal.pml_rows_of(text, text) IS 'The rows that a scope has stored';

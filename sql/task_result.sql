@@ -1,13 +1,13 @@
 -- The whole result of a task of a run, in pieces.
 
-CREATE FUNCTION @extschema@.pml_workflow_not_found(workflow_id uuid) RETURNS void
+CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- Others' runs are hidden by the policy: they are not there.
   IF EXISTS (SELECT FROM pml.execution_trace t WHERE t.workflow_id = $1 AND t.parent_trace_id IS NULL
-               AND t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project()
-               AND t.user_id = @extschema@.pml_actor()) THEN
+               AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()
+               AND t.user_id = pml_internal.pml_actor()) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', $1),
       HINT = 'What runs gave is kept for a while only (pml.workflow_ttl, pml.result_ttl); run it again.';
   END IF;
@@ -15,9 +15,9 @@ BEGIN
     HINT = 'It is the workflow_id of pml_begin, for the one who began it.';
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';
+COMMENT ON FUNCTION pml_internal.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';
 
-CREATE FUNCTION @extschema@.pml_result_piece(workflow_id uuid, task_id text, start integer, size integer, format text)
+CREATE FUNCTION pml_internal.pml_result_piece(workflow_id uuid, task_id text, start integer, size integer, format text)
   RETURNS jsonb
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -29,7 +29,7 @@ DECLARE
 BEGIN
   IF coalesce(format, '') NOT IN ('raw', 'pretty') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid format: "%s"', @extschema@.pml_excerpt(format)), HINT = 'Use raw or pretty.';
+      MESSAGE = format('Invalid format: "%s"', pml_internal.pml_excerpt(format)), HINT = 'Use raw or pretty.';
   END IF;
   SELECT t.result, t.expires_at INTO kept
   FROM (SELECT r.result, r.expires_at, r.org, r.project, r.actor FROM pml.task_results r
@@ -37,18 +37,18 @@ BEGIN
         UNION ALL
         SELECT w.answer -> 'result', w.expires_at, w.org, w.project, w.actor FROM pml.workflow_state w
         WHERE w.workflow_id = $1 AND $2 = 'result' AND w.answer ? 'result') AS t
-  WHERE t.org = @extschema@.pml_org() AND t.project = @extschema@.pml_project() AND t.actor = @extschema@.pml_actor();
+  WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() AND t.actor = pml_internal.pml_actor();
   IF NOT FOUND THEN
     IF NOT EXISTS (SELECT FROM pml.workflow_state w WHERE w.workflow_id = $1
-                     AND w.org = @extschema@.pml_org() AND w.project = @extschema@.pml_project()
-                     AND w.actor = @extschema@.pml_actor()) THEN
-      PERFORM @extschema@.pml_workflow_not_found($1);
+                     AND w.org = pml_internal.pml_org() AND w.project = pml_internal.pml_project()
+                     AND w.actor = pml_internal.pml_actor()) THEN
+      PERFORM pml_internal.pml_workflow_not_found($1);
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'PM001',
-      MESSAGE = format('Task not found: %s in workflow %s', @extschema@.pml_excerpt(coalesce($2, 'none given')), $1),
+      MESSAGE = format('Task not found: %s in workflow %s', pml_internal.pml_excerpt(coalesce($2, 'none given')), $1),
       HINT = 'The answer of the run lists its tasks with their taskId; "result" is that of the whole run.';
   ELSIF kept.expires_at < now() THEN
-    PERFORM @extschema@.pml_workflow_not_found($1);
+    PERFORM pml_internal.pml_workflow_not_found($1);
   END IF;
   content := CASE format WHEN 'pretty' THEN jsonb_pretty(coalesce(kept.result, 'null')) ELSE coalesce(kept.result, 'null')::text END;
   RETURN jsonb_build_object(
@@ -57,12 +57,12 @@ BEGIN
     'next_offset', CASE WHEN size > 0 AND begins + size::bigint < length(content) THEN begins + size::bigint END);
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_result_piece(uuid, text, integer, integer, text) IS 'pml_task_result, with names that PL/pgSQL allows';
+COMMENT ON FUNCTION pml_internal.pml_result_piece(uuid, text, integer, integer, text) IS 'pml_task_result, with names that PL/pgSQL allows';
 
-CREATE FUNCTION @extschema@.pml_task_result(
+CREATE FUNCTION pml_internal.pml_task_result(
     workflow_id uuid, task_id text, "offset" integer DEFAULT 0, "limit" integer DEFAULT NULL, format text DEFAULT 'raw')
   RETURNS jsonb
   LANGUAGE sql STABLE
-  RETURN @extschema@.pml_result_piece(workflow_id, task_id, "offset", "limit", format);
-COMMENT ON FUNCTION @extschema@.pml_task_result(uuid, text, integer, integer, text) IS
+  RETURN pml_internal.pml_result_piece(workflow_id, task_id, "offset", "limit", format);
+COMMENT ON FUNCTION pml_internal.pml_task_result(uuid, text, integer, integer, text) IS
   'A piece of what a task of a run gave, as text: {result, total, offset, next_offset, format}';

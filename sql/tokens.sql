@@ -26,19 +26,7 @@ COMMENT ON COLUMN pml.tokens.expires_at IS 'From when on it is no longer valid; 
 COMMENT ON COLUMN pml.tokens.revoked_at IS 'When it was revoked';
 COMMENT ON COLUMN pml.tokens.last_used_at IS 'When it was last presented, to the minute';
 
-CREATE FUNCTION @extschema@.pml_check_admin(what text) RETURNS void
-  LANGUAGE plpgsql STABLE SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF NOT @extschema@.pml_is_admin() THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM006', MESSAGE = format('Only an admin may %s', $1),
-      HINT = 'Log in as a member of pml_admin.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION @extschema@.pml_check_admin(text) IS 'An error unless the current user is an admin';
-
-CREATE FUNCTION @extschema@.pml_token_add(
+CREATE FUNCTION pml_internal.pml_token_add(
     token_hash text, org text, project text, actor text, label text DEFAULT NULL, expires_at timestamptz DEFAULT NULL)
   RETURNS uuid
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -47,9 +35,9 @@ CREATE FUNCTION @extschema@.pml_token_add(
 DECLARE
   new_id uuid;
 BEGIN
-  PERFORM @extschema@.pml_check_admin('add tokens');
-  PERFORM @extschema@.pml_check_part('org', pml_token_add.org),
-          @extschema@.pml_check_part('project', pml_token_add.project);
+  PERFORM pml_internal.pml_check_admin('add tokens');
+  PERFORM pml_internal.pml_check_part('org', pml_token_add.org),
+          pml_internal.pml_check_part('project', pml_token_add.project);
   IF coalesce(lower(pml_token_add.token_hash), '') !~ '^[0-9a-f]{64}$' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'Invalid token hash',
       HINT = 'Give the SHA-256 of the token, in hex; the token itself never goes to the database.';
@@ -63,7 +51,7 @@ BEGIN
   END IF;
   INSERT INTO pml.tokens AS t (token_hash, org, project, actor, label, expires_at, created_by)
   VALUES (lower(pml_token_add.token_hash), pml_token_add.org, pml_token_add.project, pml_token_add.actor,
-          pml_token_add.label, pml_token_add.expires_at, @extschema@.pml_actor())
+          pml_token_add.label, pml_token_add.expires_at, pml_internal.pml_actor())
   ON CONFLICT (token_hash) DO NOTHING
   RETURNING t.id INTO new_id;
   IF new_id IS NULL THEN
@@ -73,10 +61,10 @@ BEGIN
   RETURN new_id;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_token_add(text, text, text, text, text, timestamptz) IS
+COMMENT ON FUNCTION pml_internal.pml_token_add(text, text, text, text, text, timestamptz) IS
   'Makes a token valid for an actor in a scope, by its hash (admins only); returns its id';
 
-CREATE FUNCTION @extschema@.pml_token_check(token_hash text, OUT id uuid, OUT org text, OUT project text, OUT actor text)
+CREATE FUNCTION pml_internal.pml_token_check(token_hash text, OUT id uuid, OUT org text, OUT project text, OUT actor text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -101,51 +89,52 @@ BEGIN
   RETURN NEXT;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_token_check(text) IS
+COMMENT ON FUNCTION pml_internal.pml_token_check(text) IS
   'For whom and where the holder of a token acts; no row if it isn''t valid (proxies only)';
-REVOKE EXECUTE ON FUNCTION @extschema@.pml_token_check(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION @extschema@.pml_token_check(text) TO pml_proxy, pml_admin;
 
-CREATE FUNCTION @extschema@.pml_token_list()
+CREATE FUNCTION pml_internal.pml_token_list()
   RETURNS TABLE (id uuid, label text, org text, project text, actor text, created_by text, created_at timestamptz,
                  expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz, valid boolean)
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  PERFORM @extschema@.pml_check_admin('list tokens');
+  PERFORM pml_internal.pml_check_admin('list tokens');
   RETURN QUERY
     SELECT t.id, t.label, t.org::text, t.project::text, t.actor, t.created_by, t.created_at, t.expires_at,
            t.revoked_at, t.last_used_at, t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
     FROM pml.tokens t ORDER BY t.created_at, t.id;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_token_list() IS 'All tokens, without their hashes (admins only)';
+COMMENT ON FUNCTION pml_internal.pml_token_list() IS 'All tokens, without their hashes (admins only)';
 
-CREATE FUNCTION @extschema@.pml_token_revoke(id uuid) RETURNS boolean
+CREATE FUNCTION pml_internal.pml_token_revoke(id uuid) RETURNS boolean
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  PERFORM @extschema@.pml_check_admin('revoke tokens');
+  PERFORM pml_internal.pml_check_admin('revoke tokens');
   UPDATE pml.tokens t SET revoked_at = now() WHERE t.id = $1 AND t.revoked_at IS NULL;
   RETURN FOUND;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_token_revoke(uuid) IS
+COMMENT ON FUNCTION pml_internal.pml_token_revoke(uuid) IS
   'Ends a token at once, on all proxies (admins only); whether there was one to end';
 
-CREATE FUNCTION @extschema@.pml_tokens_notify() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_tokens_notify() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF TG_RELID <> 'pml.tokens'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   PERFORM pg_notify('pml_tokens_changed', OLD.id::text);
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tokens_notify() IS 'Trigger: tells proxies to forget what they know of a token';
+COMMENT ON FUNCTION pml_internal.pml_tokens_notify() IS 'Trigger: tells proxies to forget what they know of a token';
 CREATE TRIGGER tokens_notify_change
   AFTER UPDATE OF id, token_hash, org, project, actor, expires_at, revoked_at ON pml.tokens
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tokens_notify();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();
 CREATE TRIGGER tokens_notify_removal AFTER DELETE ON pml.tokens
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tokens_notify();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();

@@ -1,45 +1,47 @@
 -- What can be called from the current scope, as MCP clients see it.
 
-CREATE FUNCTION @extschema@.pml_object_schema(schema jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_object_schema(schema jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE
     WHEN schema ->> 'type' = 'object' THEN schema
     WHEN pg_catalog.jsonb_typeof(schema) = 'object' THEN schema || '{"type": "object"}'
     ELSE '{"type": "object"}'::jsonb END;
-COMMENT ON FUNCTION @extschema@.pml_object_schema(jsonb) IS 'The schema as MCP wants it: always that of an object';
+COMMENT ON FUNCTION pml_internal.pml_object_schema(jsonb) IS 'The schema as MCP wants it: always that of an object';
 
-CREATE FUNCTION @extschema@.pml_tools(servers text[] DEFAULT NULL)
+CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   RETURNS TABLE (tool_name text, kind text, name text, description text, input_schema jsonb, output_schema jsonb,
                  server_id text, tool text, fqdn text, usage_count bigint)
-  LANGUAGE sql STABLE PARALLEL SAFE
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
-    SELECT @extschema@.pml_org() AS org, @extschema@.pml_project() AS project
-    WHERE @extschema@.pml_check_may_act(@extschema@.pml_org(), @extschema@.pml_project()) IS NOT NULL)
+    SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project
+    WHERE pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project()) IS NOT NULL)
   SELECT n.tool_name, n.kind, r.display_name, coalesce(r.description, 'Capability: ' || r.display_name),
-         @extschema@.pml_object_schema(r.parameters_schema),
+         pml_internal.pml_object_schema(r.parameters_schema),
          -- Clients hold results against it: what was only inferred is no promise.
-         CASE WHEN r.output_explicit AND r.output_schema ->> 'type' = 'object' THEN r.output_schema END, 'pml-capabilities', NULL, r.id, r.usage_count
+         CASE WHEN r.output_explicit AND r.output_schema ->> 'type' = 'object' THEN r.output_schema END, 'pml-capabilities', NULL, r.id,
+         used.uses
   FROM here
   JOIN pml.capability_records r ON r.org = here.org AND r.project = here.project
   -- LIMIT makes it a look-up for each: before the first ANALYZE a join would compare all with all.
   CROSS JOIN LATERAL (SELECT t.tool_name, t.kind FROM pml.tool_names t
                       WHERE t.org = r.org AND t.project = r.project AND t.kind = 'capability'
                         AND t.name = r.display_name LIMIT 1) AS n
+  CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   WHERE r.record_type = 'capability' AND r.deleted_at IS NULL
   UNION ALL
-  SELECT t.tool_name, 'tool', t.tool_id, t.description, @extschema@.pml_object_schema(t.input_schema),
+  SELECT t.tool_name, 'tool', t.tool_id, t.description, pml_internal.pml_object_schema(t.input_schema),
          t.output_schema, t.server_id, t.name, NULL, NULL
   FROM here JOIN pml.tool_schema t ON t.org = here.org AND t.project = here.project
   WHERE $1 IS NULL OR t.server_id = ANY ($1)
   ORDER BY 1
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tools(text[]) IS
+COMMENT ON FUNCTION pml_internal.pml_tools(text[]) IS
   'The named capabilities of the current scope, and the tools of these servers (NULL: of all), by their wire names';
 
 -- In PL/pgSQL, which keeps the plan: every call of a capability by its tool's name asks this.
-CREATE FUNCTION @extschema@.pml_tool(tool_name text) RETURNS TABLE (kind text, name text, server_id text, tool text)
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
+CREATE FUNCTION pml_internal.pml_tool(tool_name text) RETURNS TABLE (kind text, name text, server_id text, tool text)
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED ROWS 1
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
@@ -47,8 +49,8 @@ BEGIN
     SELECT n.kind, n.name, t.server_id, t.name
     FROM pml.tool_names n
     LEFT JOIN pml.tool_schema t ON n.kind = 'tool' AND t.org = n.org AND t.project = n.project AND t.tool_id = n.name
-    WHERE n.org = @extschema@.pml_org() AND n.project = @extschema@.pml_project() AND n.tool_name = pml_tool.tool_name;
+    WHERE n.org = pml_internal.pml_org() AND n.project = pml_internal.pml_project() AND n.tool_name = pml_tool.tool_name;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tool(text) IS
+COMMENT ON FUNCTION pml_internal.pml_tool(text) IS
   'What a wire name stands for in the current scope: the name or alias of a capability, or a server''s tool';

@@ -20,12 +20,12 @@ COMMENT ON COLUMN pml.tool_names.kind IS 'capability, or tool for one of a real 
 COMMENT ON COLUMN pml.tool_names.name IS 'The name or alias of the capability, or server:tool';
 COMMENT ON COLUMN pml.tool_names.fqdn IS 'The capability that holds the name';
 
-CREATE FUNCTION @extschema@.pml_tool_name(name text, birth_namespace text, identity text, attempt integer) RETURNS text
+CREATE FUNCTION pml_internal.pml_tool_name(name text, birth_namespace text, identity text, attempt integer) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_tool_name_wrapper';
-COMMENT ON FUNCTION @extschema@.pml_tool_name(text, text, text, integer) IS
+COMMENT ON FUNCTION pml_internal.pml_tool_name(text, text, text, integer) IS
   'A wire name for a capability''s name or a server:tool; the plain one, or by further attempts one with a hash';
 
-CREATE FUNCTION @extschema@.pml_take_tool_name(org text, project text, kind text, name text, fqdn text) RETURNS text
+CREATE FUNCTION pml_internal.pml_take_tool_name(org text, project text, kind text, name text, fqdn text) RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -36,7 +36,7 @@ BEGIN
   -- Inserting comes first, since it needs no plan: one made while the table was empty would read it whole later.
   FOR attempt IN 0..8 LOOP
     INSERT INTO pml.tool_names AS t (org, project, tool_name, kind, name, fqdn)
-    VALUES ($1, $2, @extschema@.pml_tool_name($4, birth_namespace, concat_ws(' ', $3, $5, $4), attempt), $3, $4, $5)
+    VALUES ($1, $2, pml_internal.pml_tool_name($4, birth_namespace, concat_ws(' ', $3, $5, $4), attempt), $3, $4, $5)
     ON CONFLICT DO NOTHING
     RETURNING t.tool_name INTO taken;
     EXIT WHEN FOUND;
@@ -52,33 +52,38 @@ BEGIN
   RETURN taken;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_take_tool_name(text, text, text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_take_tool_name(text, text, text, text, text) IS
   'The wire name that this name has, or the first of its forms that nobody else has (internal)';
-REVOKE EXECUTE ON FUNCTION @extschema@.pml_take_tool_name(text, text, text, text, text) FROM PUBLIC;
 
-CREATE FUNCTION @extschema@.pml_claim_keep_tool_name() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_claim_keep_tool_name() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF TG_RELID <> 'pml.name_claims'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   IF TG_OP = 'DELETE' THEN
     DELETE FROM pml.tool_names t
     WHERE t.org = OLD.org AND t.project = OLD.project AND t.kind = 'capability' AND t.name = OLD.name;
     RETURN NULL;
   END IF;
   -- A reserved name keeps its tool's name reserved with it.
-  IF NEW.kind <> 'reserved' AND NEW.name NOT LIKE 'mcp:%' AND NOT @extschema@.pml_is_unnamed(NEW.name) THEN
-    NEW.tool_name := @extschema@.pml_take_tool_name(NEW.org, NEW.project, 'capability', NEW.name, NEW.fqdn);
+  IF NEW.kind <> 'reserved' AND NEW.name NOT LIKE 'mcp:%' AND NOT pml_internal.pml_is_unnamed(NEW.name) THEN
+    NEW.tool_name := pml_internal.pml_take_tool_name(NEW.org, NEW.project, 'capability', NEW.name, NEW.fqdn);
   END IF;
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_claim_keep_tool_name() IS
+COMMENT ON FUNCTION pml_internal.pml_claim_keep_tool_name() IS
   'Trigger: the names and aliases of capabilities have a tool''s name for as long as they are held';
 
-CREATE FUNCTION @extschema@.pml_tool_keep_tool_name() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_tool_keep_tool_name() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF TG_RELID <> 'pml.tool_schema'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   IF TG_WHEN = 'AFTER' THEN
     DELETE FROM pml.tool_names t
     WHERE t.org = OLD.org AND t.project = OLD.project AND t.kind = 'tool' AND t.name = OLD.tool_id
@@ -86,9 +91,9 @@ BEGIN
                       WHERE s.org = OLD.org AND s.project = OLD.project AND s.tool_id = OLD.tool_id);
     RETURN NULL;
   END IF;
-  NEW.tool_name := @extschema@.pml_take_tool_name(NEW.org, NEW.project, 'tool', NEW.tool_id, NULL);
+  NEW.tool_name := pml_internal.pml_take_tool_name(NEW.org, NEW.project, 'tool', NEW.tool_id, NULL);
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tool_keep_tool_name() IS
+COMMENT ON FUNCTION pml_internal.pml_tool_keep_tool_name() IS
   'Trigger: the tools of servers have a wire name for as long as they are there';

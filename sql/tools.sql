@@ -29,13 +29,12 @@ COMMENT ON COLUMN pml.tool_schema.tool_name IS 'What it is called on the wire';
 COMMENT ON COLUMN pml.tool_schema.search IS 'The words by which it is found';
 
 CREATE TRIGGER tool_schema_tool_name BEFORE INSERT OR UPDATE ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tool_keep_tool_name();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
 CREATE TRIGGER tool_schema_tool_name_gone AFTER DELETE OR UPDATE OF org, project, tool_id ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tool_keep_tool_name();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
 
-CREATE SEQUENCE pml.tool_usage_id_seq;
 CREATE TABLE pml.tool_usage (
-  id bigint NOT NULL DEFAULT nextval('pml.tool_usage_id_seq') PRIMARY KEY,
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
   actor text NOT NULL,
@@ -47,7 +46,6 @@ CREATE TABLE pml.tool_usage (
   error_message text,
   used_at timestamptz NOT NULL DEFAULT now()
 );
-ALTER SEQUENCE pml.tool_usage_id_seq OWNED BY pml.tool_usage.id;
 CREATE INDEX tool_usage_scope ON pml.tool_usage (org, project, used_at);
 CREATE INDEX tool_usage_capability ON pml.tool_usage (capability_fqdn) WHERE capability_fqdn IS NOT NULL;
 COMMENT ON TABLE pml.tool_usage IS 'Every call of a tool or capability';
@@ -63,10 +61,13 @@ COMMENT ON COLUMN pml.tool_usage.duration_ms IS 'How long it took, in millisecon
 COMMENT ON COLUMN pml.tool_usage.error_message IS 'What went wrong';
 COMMENT ON COLUMN pml.tool_usage.used_at IS 'When';
 
-CREATE FUNCTION @extschema@.pml_tools_notify() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_tools_notify() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF TG_RELID NOT IN ('pml.tool_schema'::regclass, 'pml.capability_records'::regclass) THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   IF TG_OP <> 'INSERT' THEN
     PERFORM pg_notify('pml_tools_changed', OLD.org || '.' || OLD.project);
   END IF;
@@ -76,17 +77,17 @@ BEGIN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tools_notify() IS 'Trigger: tells listeners that a scope''s tools have changed';
+COMMENT ON FUNCTION pml_internal.pml_tools_notify() IS 'Trigger: tells listeners that a scope''s tools have changed';
 CREATE TRIGGER tool_schema_notify AFTER INSERT OR DELETE ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_tools_notify();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tools_notify();
 CREATE TRIGGER tool_schema_notify_change AFTER UPDATE ON pml.tool_schema FOR EACH ROW
   WHEN ((OLD.org, OLD.project, OLD.tool_id, OLD.server_id, OLD.name, OLD.description, OLD.input_schema, OLD.output_schema)
         IS DISTINCT FROM
         (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema))
-  EXECUTE FUNCTION @extschema@.pml_tools_notify();
+  EXECUTE FUNCTION pml_internal.pml_tools_notify();
 -- What a capability promises to give is listed with it.
 CREATE TRIGGER capability_records_notify_output
   AFTER UPDATE OF output_schema, output_explicit, code_snippet ON pml.capability_records FOR EACH ROW
   WHEN ((OLD.output_explicit OR NEW.output_explicit)
         AND (OLD.output_schema, OLD.output_explicit) IS DISTINCT FROM (NEW.output_schema, NEW.output_explicit))
-  EXECUTE FUNCTION @extschema@.pml_tools_notify();
+  EXECUTE FUNCTION pml_internal.pml_tools_notify();

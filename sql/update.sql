@@ -1,6 +1,6 @@
 -- New versions of a capability, and old ones made new.
 
-CREATE FUNCTION @extschema@.pml_check_changed(changed boolean, spec text, fqdn text) RETURNS void
+CREATE FUNCTION pml_internal.pml_check_changed(changed boolean, spec text, fqdn text) RETURNS void
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -12,10 +12,10 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_check_changed(boolean, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_check_changed(boolean, text, text) IS
   'An error when a change met no row, because the record is of a scope in which the current user may not act';
 
-CREATE FUNCTION @extschema@.pml_update(
+CREATE FUNCTION pml_internal.pml_update(
     spec text, code text DEFAULT NULL, version_tag text DEFAULT NULL, change_summary text DEFAULT NULL,
     parameters_schema jsonb DEFAULT NULL, output_schema jsonb DEFAULT NULL, source jsonb DEFAULT NULL)
   RETURNS integer
@@ -23,8 +23,8 @@ CREATE FUNCTION @extschema@.pml_update(
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  target text := (@extschema@.pml_locate(pml_update.spec))[1];
-  tag text := @extschema@.pml_version_tag(pml_update.version_tag);
+  target text := (pml_internal.pml_locate(pml_update.spec))[1];
+  tag text := pml_internal.pml_version_tag(pml_update.version_tag);
   new_source jsonb := coalesce(pml_update.source, '{"type": "code"}');
   new_code text;
   result integer;
@@ -32,8 +32,8 @@ BEGIN
   IF target IS NULL OR num_nonnulls(pml_update.code, pml_update.source) <> 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_update needs a spec, and code or a source';
   END IF;
-  PERFORM @extschema@.pml_check_code(coalesce(pml_update.code, '-'));
-  new_code := @extschema@.pml_transform(coalesce(pml_update.code, @extschema@.pml_source_code(pml_update.source)));
+  PERFORM pml_internal.pml_check_code(coalesce(pml_update.code, '-'));
+  new_code := pml_internal.pml_transform(coalesce(pml_update.code, pml_internal.pml_source_code(pml_update.source)));
   IF EXISTS (SELECT FROM pml.capability_versions v WHERE v.capability_fqdn = target AND v.version_tag = tag) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Version tag %s already exists for %s', tag, split_part(pml_update.spec, '@', 1)),
@@ -53,19 +53,19 @@ BEGIN
         THEN pml_update.change_summary ELSE r.change_summary END
   WHERE r.id = target
   RETURNING r.version INTO result;
-  PERFORM @extschema@.pml_check_changed(FOUND, pml_update.spec, target);
+  PERFORM pml_internal.pml_check_changed(FOUND, pml_update.spec, target);
   RETURN result;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_update(text, text, text, text, jsonb, jsonb, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_update(text, text, text, text, jsonb, jsonb, jsonb) IS
   'Makes a new version with this code and returns its number; the same code without a new tag changes nothing';
 
-CREATE FUNCTION @extschema@.pml_rollback(spec text) RETURNS integer
+CREATE FUNCTION pml_internal.pml_rollback(spec text) RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := @extschema@.pml_locate(pml_rollback.spec);
+  located text[] := pml_internal.pml_locate(pml_rollback.spec);
   old record;
   changed boolean;
   result integer;
@@ -85,9 +85,9 @@ BEGIN
   RETURNING r.version INTO result;
   changed := FOUND;
   PERFORM set_config('pml.restore_version', 'off', true);
-  PERFORM @extschema@.pml_check_changed(changed, pml_rollback.spec, located[1]);
+  PERFORM pml_internal.pml_check_changed(changed, pml_rollback.spec, located[1]);
   RETURN result;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_rollback(text) IS
+COMMENT ON FUNCTION pml_internal.pml_rollback(text) IS
   'Makes the version that the spec names the newest again, as a new version, and returns its number';

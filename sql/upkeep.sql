@@ -1,7 +1,7 @@
 -- What follows from a change of a record: claims, versions, aliases, history, notification. These run with the
 -- extension owner's rights, since they must see names that the writer doesn't, and they tell nothing about them.
 
-CREATE FUNCTION @extschema@.pml_claim_name(org text, project text, name text, fqdn text, kind text) RETURNS void
+CREATE FUNCTION pml_internal.pml_claim_name(org text, project text, name text, fqdn text, kind text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -29,17 +29,19 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_claim_name(text, text, text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_claim_name(text, text, text, text, text) IS
   'Takes a name for a record, or fails if another holds it (internal)';
-REVOKE EXECUTE ON FUNCTION @extschema@.pml_claim_name(text, text, text, text, text) FROM PUBLIC;
 
-CREATE FUNCTION @extschema@.pml_record_identify() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_record_identify() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   -- Made when the usual 64 characters don't suffice: many private records of the same code.
   whole_hash text;
 BEGIN
+  IF TG_RELID <> 'pml.capability_records'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   IF NEW.id IS NOT NULL THEN
     -- A restored base server replaces the untouched one that CREATE EXTENSION made.
     DELETE FROM pml.capability_records r
@@ -48,7 +50,7 @@ BEGIN
   END IF;
   FOR length IN 4..1024 LOOP
     IF length > 64 AND NEW.code_snippet IS NOT NULL THEN
-      whole_hash := coalesce(whole_hash, @extschema@.pml_long_code_hash(NEW.code_snippet));
+      whole_hash := coalesce(whole_hash, pml_internal.pml_long_code_hash(NEW.code_snippet));
     END IF;
     NEW.hash := left(coalesce(whole_hash, NEW.code_hash), length);
     NEW.id := concat_ws('.', NEW.org, NEW.project, NEW.namespace, NEW.action, NEW.hash);
@@ -63,7 +65,7 @@ BEGIN
   IF NEW.display_name IS NULL THEN
     FOR length IN 8..120 LOOP
       IF length > 64 THEN
-        whole_hash := coalesce(whole_hash, @extschema@.pml_long_code_hash(NEW.code_snippet));
+        whole_hash := coalesce(whole_hash, pml_internal.pml_long_code_hash(NEW.code_snippet));
       END IF;
       NEW.display_name := 'unnamed_' || left(coalesce(whole_hash, NEW.code_hash), length);
       EXIT WHEN NOT EXISTS (SELECT FROM pml.name_claims c
@@ -73,9 +75,9 @@ BEGIN
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_record_identify() IS 'Trigger: gives a new record the shortest FQDN that is free';
+COMMENT ON FUNCTION pml_internal.pml_record_identify() IS 'Trigger: gives a new record the shortest FQDN that is free';
 
-CREATE FUNCTION @extschema@.pml_keep_dependencies(caller pml.capability_records) RETURNS void
+CREATE FUNCTION pml_internal.pml_keep_dependencies(caller pml.capability_records) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -83,9 +85,10 @@ DECLARE
   called text[] := ARRAY(SELECT DISTINCT split_part(key, '@', 1) FROM unnest(caller.capabilities_used) AS key);
   circle text[];
 BEGIN
-  -- Two that start to call each other at the same moment: the second must see what the first did.
-  PERFORM pg_advisory_xact_lock(hashtext('pml.capability_dependencies'));
-  circle := @extschema@.pml_call_path(called, caller.id);
+  -- Two that start to call each other at the same moment: the second must see what the first did. Of its own scope only,
+  -- since nobody may hold up other scopes; a circle through two of them ends at the limit of nested calls.
+  PERFORM pml_internal.pml_lock_scope(caller.org, caller.project, 'dependencies');
+  circle := pml_internal.pml_call_path(called, caller.id);
   IF circle IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'PM005',
       MESSAGE = 'Invalid code: capabilities would call each other in a circle: ' || (
@@ -100,25 +103,29 @@ BEGIN
   DELETE FROM pml.capability_dependencies d
   WHERE d.from_fqdn = caller.id AND d.edge_type = 'contains' AND d.to_fqdn <> ALL (called);
   INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn, edge_type)
-  SELECT caller.id, r.id, 'contains' FROM pml.capability_records r WHERE r.id = ANY (called)
+  SELECT caller.id, r.id, 'contains' FROM pml.capability_records r
+  -- What the writer can't see is not there: it neither depends on this nor can this keep its owner from deleting it.
+  WHERE r.id = ANY (called) AND pml_internal.pml_visible(r.org, r.project, r.visibility, r.created_by)
   ON CONFLICT DO NOTHING;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_keep_dependencies(pml.capability_records) IS
+COMMENT ON FUNCTION pml_internal.pml_keep_dependencies(pml.capability_records) IS
   'Makes the dependencies of a record those of its code, or fails if they would form a circle (internal)';
-REVOKE EXECUTE ON FUNCTION @extschema@.pml_keep_dependencies(pml.capability_records) FROM PUBLIC;
 
-CREATE FUNCTION @extschema@.pml_record_keep() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_record_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   reservation interval := current_setting('pml.name_reservation')::interval;
   is_new boolean := TG_OP = 'INSERT';
 BEGIN
+  IF TG_RELID <> 'pml.capability_records'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   IF is_new AND NEW.deleted_at IS NULL THEN
-    PERFORM @extschema@.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
+    PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
   ELSIF NOT is_new AND NEW.display_name <> OLD.display_name THEN
-    PERFORM @extschema@.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
+    PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
     DELETE FROM pml.capability_aliases a
     WHERE a.org = NEW.org AND a.project = NEW.project AND a.alias = NEW.display_name AND a.target_fqdn = NEW.id;
     INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
@@ -141,7 +148,7 @@ BEGIN
        NEW.structure, NEW.unresolved, NEW.tools_used, NEW.capabilities_used, NEW.updated_by, NEW.updated_at,
        NEW.change_summary);
     IF is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used THEN
-      PERFORM @extschema@.pml_keep_dependencies(NEW);
+      PERFORM pml_internal.pml_keep_dependencies(NEW);
     END IF;
   END IF;
   IF NOT is_new AND (NEW.parameters_schema, NEW.output_schema) IS DISTINCT FROM (OLD.parameters_schema, OLD.output_schema) THEN
@@ -164,22 +171,25 @@ BEGIN
   END IF;
 
   IF NEW.record_type = 'capability' AND (
-       is_new AND NOT @extschema@.pml_is_unnamed(NEW.display_name)
+       is_new AND NOT pml_internal.pml_is_unnamed(NEW.display_name)
        OR NOT is_new AND (NEW.display_name, NEW.description, NEW.parameters_schema, NEW.visibility, NEW.deleted_at)
           IS DISTINCT FROM (OLD.display_name, OLD.description, OLD.parameters_schema, OLD.visibility, OLD.deleted_at)
-          AND NOT (@extschema@.pml_is_unnamed(OLD.display_name) AND @extschema@.pml_is_unnamed(NEW.display_name))) THEN
+          AND NOT (pml_internal.pml_is_unnamed(OLD.display_name) AND pml_internal.pml_is_unnamed(NEW.display_name))) THEN
     PERFORM pg_notify('pml_tools_changed', NEW.org || '.' || NEW.project);
   END IF;
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_record_keep() IS
+COMMENT ON FUNCTION pml_internal.pml_record_keep() IS
   'Trigger: keeps claims, versions, aliases and history in step with a record, and notifies';
 
-CREATE FUNCTION @extschema@.pml_record_refuse_delete() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_record_refuse_delete() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF TG_RELID <> 'pml.capability_records'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   IF OLD.org = 'pml' AND OLD.project = 'std' AND OLD.version = 1 AND OLD.updated_at = OLD.created_at
      AND pg_trigger_depth() > 1 THEN
     RETURN OLD;
@@ -189,14 +199,17 @@ BEGIN
     HINT = 'Use pml_delete, which leaves a tombstone.';
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_record_refuse_delete() IS 'Trigger: records are deleted with pml_delete only';
+COMMENT ON FUNCTION pml_internal.pml_record_refuse_delete() IS 'Trigger: records are deleted with pml_delete only';
 
-CREATE FUNCTION @extschema@.pml_alias_keep() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_alias_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   target record;
 BEGIN
+  IF TG_RELID <> 'pml.capability_aliases'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   IF TG_OP = 'DELETE' THEN
     DELETE FROM pml.name_claims c
     WHERE c.org = OLD.org AND c.project = OLD.project AND c.name = OLD.alias
@@ -212,14 +225,14 @@ BEGIN
       MESSAGE = format('"%s" can''t be an alias of %s', NEW.alias, NEW.target_fqdn),
       HINT = 'An alias is another name of a live capability in the same scope.';
   END IF;
-  PERFORM @extschema@.pml_claim_name(NEW.org, NEW.project, NEW.alias, NEW.target_fqdn, 'alias');
+  PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.alias, NEW.target_fqdn, 'alias');
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_alias_keep() IS 'Trigger: an alias holds its name, and only as long as it exists';
+COMMENT ON FUNCTION pml_internal.pml_alias_keep() IS 'Trigger: an alias holds its name, and only as long as it exists';
 
 CREATE TRIGGER capability_records_b_identify BEFORE INSERT ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_identify();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_identify();
 -- Of every column but the counts, from which nothing follows.
 CREATE TRIGGER capability_records_keep
   AFTER INSERT OR UPDATE OF
@@ -229,8 +242,8 @@ CREATE TRIGGER capability_records_keep
     routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
     parameters_explicit, output_schema, output_explicit, search
   ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_keep();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_keep();
 CREATE TRIGGER capability_records_refuse_delete BEFORE DELETE ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_record_refuse_delete();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_refuse_delete();
 CREATE TRIGGER capability_aliases_keep AFTER INSERT OR DELETE ON pml.capability_aliases
-  FOR EACH ROW EXECUTE FUNCTION @extschema@.pml_alias_keep();
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_alias_keep();

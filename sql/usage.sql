@@ -1,58 +1,67 @@
--- Counting: every call is a row of tool_usage, and what a capability's record says of its use follows from those rows.
+-- Counting: every call is a row of tool_usage, and what is told of a capability's use follows from those rows.
 
-CREATE FUNCTION @extschema@.pml_usage_count() RETURNS trigger
+CREATE FUNCTION pml_internal.pml_usage_count() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- Rows of another time are restored or imported ones, counted when they were made.
-  capabilities bigint := (SELECT count(DISTINCT u.capability_fqdn) FROM used_tools u WHERE u.used_at = now());
+  used record;
 BEGIN
-  IF capabilities = 0 THEN
-    RETURN NULL;
+  IF TG_RELID <> 'pml.tool_usage'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
-  IF capabilities > 1 THEN
+  FOR used IN
+    SELECT u.capability_fqdn, u.org, u.project, count(*) AS uses, count(*) FILTER (WHERE u.success) AS successes,
+           sum(u.duration_ms)::bigint AS latency_ms
+    FROM used_tools u
+    -- Rows of another time are restored or imported ones, counted when they were made.
+    WHERE u.used_at = now() AND u.capability_fqdn IS NOT NULL
+    GROUP BY u.capability_fqdn, u.org, u.project
     -- Always in the same order, so that no two sessions wait for each other.
-    PERFORM FROM pml.capability_records r
-    WHERE r.id IN (SELECT u.capability_fqdn FROM used_tools u WHERE u.used_at = now()) AND r.deleted_at IS NULL
-    ORDER BY r.id FOR NO KEY UPDATE;
-  END IF;
-  UPDATE pml.capability_records r
-  SET usage_count = r.usage_count + c.uses, success_count = r.success_count + c.successes,
-      total_latency_ms = r.total_latency_ms + c.latency
-  FROM (SELECT u.capability_fqdn, count(*) AS uses, count(*) FILTER (WHERE u.success) AS successes,
-               sum(u.duration_ms) AS latency
-        FROM used_tools u WHERE u.used_at = now() GROUP BY u.capability_fqdn) AS c
-  WHERE r.id = c.capability_fqdn AND r.deleted_at IS NULL;
+    ORDER BY u.capability_fqdn
+  LOOP
+    IF split_part(used.capability_fqdn, '.', 1) = used.org AND split_part(used.capability_fqdn, '.', 2) = used.project THEN
+      UPDATE pml.capability_records r
+      SET usage_count = r.usage_count + used.uses, success_count = r.success_count + used.successes,
+          total_latency_ms = r.total_latency_ms + used.latency_ms
+      WHERE r.id = used.capability_fqdn AND r.deleted_at IS NULL;
+    ELSE
+      INSERT INTO pml.capability_usage AS c (capability_fqdn, org, project, uses, successes, latency_ms)
+      VALUES (used.capability_fqdn, used.org, used.project, used.uses, used.successes, used.latency_ms)
+      ON CONFLICT (capability_fqdn, org, project) DO UPDATE
+        SET uses = c.uses + excluded.uses, successes = c.successes + excluded.successes,
+            latency_ms = c.latency_ms + excluded.latency_ms;
+    END IF;
+  END LOOP;
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_usage_count() IS
-  'Trigger: counts calls on the records of the capabilities that were called, of other scopes too';
+COMMENT ON FUNCTION pml_internal.pml_usage_count() IS
+  'Trigger: counts calls on the records of the capabilities that were called, or for the other scope that called them';
 CREATE TRIGGER tool_usage_count AFTER INSERT ON pml.tool_usage
-  REFERENCING NEW TABLE AS used_tools FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.pml_usage_count();
+  REFERENCING NEW TABLE AS used_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_usage_count();
 
-CREATE FUNCTION @extschema@.pml_duration(milliseconds jsonb) RETURNS integer
+CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN pg_catalog.jsonb_typeof(milliseconds) = 'number'
               THEN least(greatest(pg_catalog.round(milliseconds::numeric), 0), 2147483647)::integer ELSE 0 END;
-COMMENT ON FUNCTION @extschema@.pml_duration(jsonb) IS 'A duration as it is stored: whole milliseconds';
+COMMENT ON FUNCTION pml_internal.pml_duration(jsonb) IS 'A duration as it is stored: whole milliseconds';
 
-CREATE FUNCTION @extschema@.pml_error_text(error jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_error_text(error jsonb) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.left(CASE pg_catalog.jsonb_typeof(error)
     WHEN 'object' THEN coalesce(error ->> 'message', error::text) WHEN 'null' THEN NULL ELSE error #>> '{}' END, 2000);
-COMMENT ON FUNCTION @extschema@.pml_error_text(jsonb) IS 'What an error says, be it text or an object with a message';
+COMMENT ON FUNCTION pml_internal.pml_error_text(jsonb) IS 'What an error says, be it text or an object with a message';
 
-CREATE FUNCTION @extschema@.pml_tools_used(report uuid, calls jsonb) RETURNS integer
+CREATE FUNCTION pml_internal.pml_tools_used(report uuid, calls jsonb) RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  here_org text := @extschema@.pml_org();
-  here_project text := @extschema@.pml_project();
-  here_actor text := @extschema@.pml_actor();
+  here_org text := pml_internal.pml_org();
+  here_project text := pml_internal.pml_project();
+  here_actor text := pml_internal.pml_actor();
   counted integer;
 BEGIN
-  PERFORM @extschema@.pml_check_may_act(here_org, here_project);
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
   IF report IS NULL OR jsonb_typeof(calls) IS DISTINCT FROM 'array' OR EXISTS (
        SELECT FROM jsonb_array_elements(calls) AS given (call)
        WHERE jsonb_typeof(given.call -> 'tool') IS DISTINCT FROM 'string' OR length(given.call ->> 'tool') NOT BETWEEN 1 AND 256
@@ -70,31 +79,31 @@ BEGIN
   END IF;
   INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, success, duration_ms, error_message, used_at)
   SELECT here_org, here_project, here_actor, s.name, s.name || ':' || c.tool, c.success,
-         @extschema@.pml_duration(c.duration_ms), @extschema@.pml_error_text(c.error),
-         now() - @extschema@.pml_duration(c.ago_ms) * interval '1 millisecond'
+         pml_internal.pml_duration(c.duration_ms), pml_internal.pml_error_text(c.error),
+         now() - pml_internal.pml_duration(c.ago_ms) * interval '1 millisecond'
   FROM ROWS FROM (jsonb_to_recordset(calls)
          AS (server text, tool text, success boolean, duration_ms jsonb, error jsonb, ago_ms jsonb))
        WITH ORDINALITY AS c (server, tool, success, duration_ms, error, ago_ms, place)
-  JOIN (SELECT g.server, substr(@extschema@.pml_check_server_name(g.server), 5) AS name
+  JOIN (SELECT g.server, substr(pml_internal.pml_check_server_name(g.server), 5) AS name
         FROM jsonb_to_recordset(calls) AS g (server text) GROUP BY g.server) AS s
     ON s.server = c.server
   ORDER BY c.place;
   GET DIAGNOSTICS counted = ROW_COUNT;
-  PERFORM @extschema@.pml_forget_expired(20);
+  PERFORM pml_internal.pml_forget_expired(20);
   RETURN counted;
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tools_used(uuid, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_tools_used(uuid, jsonb) IS
   'Records calls of servers'' tools that no code made, as many as have come together; the same report a second time adds nothing';
 
-CREATE FUNCTION @extschema@.pml_tool_used(
+CREATE FUNCTION pml_internal.pml_tool_used(
     server text, tool text, success boolean, duration_ms integer, error text DEFAULT NULL) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM @extschema@.pml_tools_used(gen_random_uuid(), jsonb_build_array(jsonb_build_object(
+  PERFORM pml_internal.pml_tools_used(gen_random_uuid(), jsonb_build_array(jsonb_build_object(
     'server', server, 'tool', tool, 'success', success, 'duration_ms', duration_ms, 'error', error)));
 END
 $$;
-COMMENT ON FUNCTION @extschema@.pml_tool_used(text, text, boolean, integer, text) IS
+COMMENT ON FUNCTION pml_internal.pml_tool_used(text, text, boolean, integer, text) IS
   'Records one call of a server''s tool that no code made';

@@ -1,12 +1,11 @@
 -- Every version that ever was, the current one too; rows are only ever added.
 
-CREATE SEQUENCE pml.capability_versions_id_seq;
 CREATE TABLE pml.capability_versions (
-  id bigint NOT NULL DEFAULT nextval('pml.capability_versions_id_seq') PRIMARY KEY,
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   capability_fqdn text COLLATE "C" NOT NULL,
   version integer NOT NULL CHECK (version > 0),
   version_tag text COLLATE "C",
-  version_key text COLLATE "C" GENERATED ALWAYS AS (@extschema@.pml_version_key(version_tag)) STORED,
+  version_key text COLLATE "C" GENERATED ALWAYS AS (pml_internal.pml_version_key(version_tag)) STORED,
   code_snippet text,
   code_hash text COLLATE "C" NOT NULL,
   parameters_schema jsonb,
@@ -26,7 +25,6 @@ CREATE TABLE pml.capability_versions (
   UNIQUE (capability_fqdn, version),
   UNIQUE (capability_fqdn, version_tag)
 );
-ALTER SEQUENCE pml.capability_versions_id_seq OWNED BY pml.capability_versions.id;
 CREATE INDEX capability_versions_key ON pml.capability_versions (capability_fqdn, version_key, version)
   WHERE version_tag IS NOT NULL;
 CREATE INDEX capability_versions_time ON pml.capability_versions (capability_fqdn, updated_at, version);

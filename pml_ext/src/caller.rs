@@ -6,9 +6,13 @@ use pgrx::{FromDatum, pg_sys};
 
 use crate::{
     error::{self, Report, Result},
+    gate,
     scan::{self, Direction, Key},
     settings,
 };
+
+const ADMIN: &CStr = c"pml_admin";
+const PROXY: &CStr = c"pml_proxy";
 
 pub(crate) struct Caller {
     user: pg_sys::Oid,
@@ -28,6 +32,7 @@ enum Kind {
 }
 
 struct Grants {
+    user: pg_sys::Oid,
     role: String,
     /// Given to the role itself.
     direct: Vec<Scope>,
@@ -42,11 +47,10 @@ struct Scope {
 
 impl Caller {
     pub(crate) fn current() -> Caller {
-        // SAFETY: reads the session's state.
-        let user = unsafe { pg_sys::GetUserId() };
+        let user = gate::asking();
         let kind = if is_admin(user) {
             Kind::Admin
-        } else if has_role(user, c"pml_proxy") {
+        } else if has_role(user, PROXY) {
             Kind::Proxy { org: settings::org(), project: settings::project(), actor: set_actor() }
         } else {
             Kind::Role(Grants::of(user))
@@ -56,8 +60,7 @@ impl Caller {
 
     /// Whether this still is the one who is asking.
     pub(crate) fn is_current(&self) -> bool {
-        // SAFETY: reads the session's state.
-        self.user == unsafe { pg_sys::GetUserId() }
+        self.user == gate::asking()
     }
 
     pub(crate) fn is_admin(&self) -> bool {
@@ -136,7 +139,7 @@ impl Grants {
             *to = *from as _;
         }
         let direct = read_grants(&[Key::name(&raw const name)], |_| true);
-        Grants { role, direct, inherited: OnceCell::new() }
+        Grants { user, role, direct, inherited: OnceCell::new() }
     }
 
     fn any(&self, fits: impl Fn(&Scope) -> bool) -> bool {
@@ -145,9 +148,7 @@ impl Grants {
 
     fn inherited(&self) -> &[Scope] {
         self.inherited.get_or_init(|| {
-            // SAFETY: reads the session's state.
-            let user = unsafe { pg_sys::GetUserId() };
-            read_grants(&[], |role| role.to_bytes() != self.role.as_bytes() && has_role(user, role))
+            read_grants(&[], |role| role.to_bytes() != self.role.as_bytes() && has_role(self.user, role))
         })
     }
 }
@@ -168,9 +169,21 @@ fn read_grants(keys: &[Key], counts: impl Fn(&CStr) -> bool) -> Vec<Scope> {
     scopes
 }
 
+/// Whether the role is neither an admin nor a proxy: one that may know only what it sees.
+pub(crate) fn is_ordinary(user: pg_sys::Oid) -> bool {
+    !is_admin(user) && !has_role(user, PROXY)
+}
+
 fn is_admin(user: pg_sys::Oid) -> bool {
     // SAFETY: looks the role up in the system cache.
-    unsafe { pg_sys::superuser_arg(user) || has_role(user, c"pml_admin") }
+    unsafe { pg_sys::superuser_arg(user) || has_role(user, ADMIN) || is_keeper(user) }
+}
+
+/// Whoever writes the tables by hand is an admin, also in the triggers that run as the keeper of the tables.
+fn is_keeper(user: pg_sys::Oid) -> bool {
+    // SAFETY: the name is a C string; a missing role is InvalidOid.
+    let keeper = unsafe { pg_sys::get_role_oid(gate::KEEPER.as_ptr(), true) };
+    keeper != pg_sys::InvalidOid && user == keeper
 }
 
 fn has_role(user: pg_sys::Oid, role: &CStr) -> bool {

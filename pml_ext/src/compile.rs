@@ -5,9 +5,10 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
 };
 
-use pgrx::{JsonB, pg_extern, pg_sys};
+use pgrx::{JsonB, iter::TableIterator, name, pg_extern, pg_sys};
 use pml_core::compile::{
     self, CompileError, CompileOptions, Dag, GenerateError, PipelineSource, Structure, ToolSchema,
+    ToolsByInput,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
@@ -159,18 +160,26 @@ fn pml_structure_with(structure: JsonB, schemas: JsonB) -> JsonB {
     })
 }
 
-/// The edges between tools, of which one end at least is among the changed.
+/// The edges between tools, from and to one of them or all, each made when it is fetched.
 #[pg_extern(sql = false)]
-fn pml_provides_between(schemas: JsonB, changed: Vec<Option<String>>) -> JsonB {
-    compiler((schemas, changed), |(schemas, changed)| {
-        let tools: BTreeMap<String, ToolSchema> = parsed("schemas", schemas)?;
-        let changed: HashSet<&str> = changed.iter().flatten().map(String::as_str).collect();
-        let edges = tools.iter().flat_map(|from| tools.iter().map(move |to| (from, to)));
-        let edges = edges
-            .filter(|(from, to)| from.0 != to.0 && (changed.contains(&**from.0) || changed.contains(&**to.0)))
-            .filter_map(|((from, given), (to, wanted))| compile::provides_edge((from, given), (to, wanted)));
-        Ok(JsonB(json!(edges.collect::<Vec<_>>())))
-    })
+fn pml_provides_between(
+    schemas: Option<JsonB>,
+    tool: Option<String>,
+    at_most: Option<i64>,
+) -> TableIterator<
+    'static,
+    (name!(from_tool, String), name!(to_tool, String), name!(coverage, String), name!(field_mapping, JsonB)),
+> {
+    let tools: BTreeMap<String, ToolSchema> =
+        schemas.map(|schemas| compiler(schemas, |schemas| parsed("schemas", schemas))).unwrap_or_default();
+    let edges = ToolsByInput::of(tools).edges(tool, || {
+        pgrx::check_for_interrupts!();
+    });
+    let at_most = at_most.map_or(usize::MAX, |at_most| usize::try_from(at_most).unwrap_or(0));
+    TableIterator::new(edges.take(at_most).map(|edge| {
+        let coverage = json!(edge.coverage).as_str().unwrap_or_default().to_owned();
+        (edge.from, edge.to, coverage, JsonB(json!(edge.field_mapping)))
+    }))
 }
 
 /// The code of a capability that is given as a DAG or as a tool.

@@ -18,8 +18,8 @@ pub(crate) enum Kind {
     /// The compiler was asked to stop, for a query cancel.
     Interrupted,
     NotPermitted,
-    /// What Postgres itself says when a table may not be read.
-    InsufficientPrivilege,
+    /// Something that CREATE EXTENSION made is gone.
+    Broken,
     DeprecatedAlias,
 }
 
@@ -33,7 +33,7 @@ impl Kind {
             Kind::InvalidArgument => b"22023",
             Kind::Interrupted => b"57014",
             Kind::NotPermitted => b"PM006",
-            Kind::InsufficientPrivilege => b"42501",
+            Kind::Broken => b"55000",
             Kind::DeprecatedAlias => b"01P01",
         }
     }

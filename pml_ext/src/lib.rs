@@ -5,13 +5,14 @@ mod caller;
 mod code;
 mod compile;
 mod error;
-mod explain;
+mod gate;
 mod names;
 mod records;
 mod resolve;
 mod scan;
 mod scope;
 mod settings;
+mod unseen;
 
 use pgrx::pg_guard;
 
@@ -20,6 +21,6 @@ pgrx::pg_module_magic!();
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::define();
-    explain::install();
+    gate::install();
     scan::install();
 }

@@ -7,7 +7,6 @@ use pml_core::version::{VersionSpec, sort_key_prefix};
 
 use crate::{
     caller::Caller,
-    error::{Kind, Report, Result},
     scan::{self, Direction, Key, Order, Row},
 };
 
@@ -202,28 +201,4 @@ fn find_version(index: &'static CStr, keys: &[Key], fits: impl Fn(&Row) -> bool)
     scan::rows(c"capability_versions", index, keys, Direction::Backward, |row| {
         ControlFlow::Break(fits(row).then(|| number(row, version::VERSION)))
     })?
-}
-
-/// Scans don't look at privileges; a role from which SELECT was revoked must not read this way either.
-pub(crate) fn check_privileges() -> Result<()> {
-    for table in [c"capability_records", c"capability_aliases", c"capability_versions"] {
-        let Some(oid) = scan::relation(table) else { continue };
-        // SAFETY: looks the privilege up in the system cache.
-        #[allow(clippy::useless_conversion, reason = "the type of a privilege is wider from Postgres 16 on")]
-        let allowed = unsafe {
-            pg_sys::pg_class_aclcheck(oid, pg_sys::GetUserId(), pg_sys::ACL_SELECT.into())
-                == pg_sys::AclResult::ACLCHECK_OK
-        };
-        if !allowed {
-            return Err(Report {
-                kind: Kind::InsufficientPrivilege,
-                message: format!("permission denied for table {}", table.to_string_lossy()),
-                detail: None,
-                hint: Some(
-                    "It was revoked: GRANT SELECT on the tables of schema pml brings it back.".to_owned(),
-                ),
-            });
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `sql/resolve.sql`: from a spec to the record that it means.
 
-use pgrx::{Spi, pg_extern, pg_sys};
+use pgrx::{Spi, pg_extern};
 use pml_core::{
     name::SERVER_NAMESPACE,
     spec::{Spec, Target},
@@ -10,6 +10,7 @@ use pml_core::{
 use crate::{
     caller::Caller,
     error::{Kind, Report, Result},
+    gate,
     records::{self, Found, Place},
     settings,
 };
@@ -31,9 +32,9 @@ impl Located<'_> {
 }
 
 #[pg_extern(sql = false)]
-fn pml_resolve(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> String {
+fn pml_resolve(spec: &str) -> String {
     let resolve = || {
-        let located = locate(spec, fcinfo)?;
+        let located = locate(spec)?;
         // Which version it is doesn't matter here, only that there is one.
         if !records::surely_has_version(&located.found, &located.spec.version) {
             located.version()?;
@@ -45,9 +46,9 @@ fn pml_resolve(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> String {
 }
 
 #[pg_extern(sql = false)]
-fn pml_locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Vec<Option<String>> {
+fn pml_locate(spec: &str) -> Vec<Option<String>> {
     let locate = || {
-        let located = locate(spec, fcinfo)?;
+        let located = locate(spec)?;
         let version = located.version()?;
         warn_of_alias(&located);
         Ok(vec![Some(located.found.fqdn), Some(version.to_string()), located.alias.map(str::to_owned)])
@@ -63,13 +64,10 @@ fn pml_is_taken(name: Option<&str>, own_fqdn: Option<&str>) -> bool {
     name.is_some_and(|name| records::is_taken(&org, &project, name, own_fqdn))
 }
 
-fn locate(spec: &str, fcinfo: pg_sys::FunctionCallInfo) -> Result<Located<'_>> {
+fn locate(spec: &str) -> Result<Located<'_>> {
     let spec = Spec::parse(spec)?;
     let caller = Caller::current();
-    if !caller.is_admin() {
-        records::check_privileges()?;
-    }
-    let (found, alias) = find(&caller, &spec)?.ok_or_else(|| not_found(&spec, fcinfo))?;
+    let (found, alias) = find(&caller, &spec)?.ok_or_else(|| not_found(&spec))?;
     Ok(Located { found, alias, spec })
 }
 
@@ -110,11 +108,11 @@ fn find<'a>(caller: &Caller, spec: &Spec<'a>) -> Result<Option<(Found, Option<&'
     Ok(None)
 }
 
-fn not_found(spec: &Spec<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Report {
+fn not_found(spec: &Spec<'_>) -> Report {
     let suggestion = match spec.target {
-        Target::Name(name) => suggest(&settings::org(), &settings::project(), name, fcinfo),
+        Target::Name(name) => suggest(&settings::org(), &settings::project(), name),
         Target::Scoped { org, project, name } => {
-            suggest(org, project, name, fcinfo).map(|name| format!("{org}.{project}:{name}"))
+            suggest(org, project, name).map(|name| format!("{org}.{project}:{name}"))
         }
         Target::Fqdn(_) => None,
     };
@@ -146,22 +144,20 @@ fn version_not_found(spec: &Spec<'_>, found: &Found) -> Report {
 }
 
 /// Asks SQL, so that the policies decide which names may be mentioned.
-fn suggest(org: &str, project: &str, name: &str, fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
-    // SAFETY: Postgres sets flinfo for every call through SQL; the function's schema outlives the call.
-    let schema = unsafe {
-        let schema = pg_sys::get_namespace_name(pg_sys::get_func_namespace((*(*fcinfo).flinfo).fn_oid));
-        pgrx::spi::quote_identifier(std::ffi::CStr::from_ptr(schema).to_string_lossy())
+fn suggest(org: &str, project: &str, name: &str) -> Option<String> {
+    let ask = || {
+        Spi::connect(|client| {
+            client
+                .select(
+                    "SELECT pml_internal.pml_name_suggestion($1, $2, $3)",
+                    Some(1),
+                    &[org.into(), project.into(), name.into()],
+                )
+                .ok()?
+                .first()
+                .get_one::<String>()
+                .ok()?
+        })
     };
-    Spi::connect(|client| {
-        client
-            .select(
-                &format!("SELECT {schema}.pml_name_suggestion($1, $2, $3)"),
-                Some(1),
-                &[org.into(), project.into(), name.into()],
-            )
-            .ok()?
-            .first()
-            .get_one::<String>()
-            .ok()?
-    })
+    gate::as_engine(ask)
 }

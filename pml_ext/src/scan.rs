@@ -13,6 +13,8 @@ use std::{
 
 use pgrx::{pg_sys, pg_sys::ffi::pg_guard_ffi_boundary, varlena};
 
+use crate::unseen::{self, Reads};
+
 /// Postgres' functions without pgrx's guard around each: one guard around a whole scan costs a microsecond less.
 mod raw {
     use super::{c_char, c_int, pg_sys::*};
@@ -70,6 +72,16 @@ mod raw {
         );
         pub(super) fn cstring_to_text_with_len(text: *const c_char, length: c_int) -> *mut text;
         pub(super) fn pg_detoast_datum_packed(value: *mut varlena) -> *mut varlena;
+        pub(super) fn systable_beginscan(
+            table: Relation,
+            index: Oid,
+            use_index: bool,
+            snapshot: Snapshot,
+            count: c_int,
+            keys: ScanKey,
+        ) -> SysScanDesc;
+        pub(super) fn systable_getnext(scan: SysScanDesc) -> HeapTuple;
+        pub(super) fn systable_endscan(scan: SysScanDesc);
     }
 }
 
@@ -205,8 +217,9 @@ pub(crate) fn install() {
 }
 
 /// Postgres says that some relation has changed, ours perhaps: an extension dropped and made again has new OIDs.
-unsafe extern "C-unwind" fn forget_known(_argument: pg_sys::Datum, _relation: pg_sys::Oid) {
+unsafe extern "C-unwind" fn forget_known(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     KNOWN.with_borrow_mut(Vec::clear);
+    unseen::relation_changed(relation);
 }
 
 /// The table or index `pml.<name>`.
@@ -266,6 +279,8 @@ unsafe fn unguarded_rows<T>(
         let heap = raw::table_open(table, LOCK);
         let index = raw::index_open(index, LOCK);
         let slot = raw::table_slot_create(heap, ptr::null_mut());
+        let (heap_reads, index_reads) = (Reads::of(heap), Reads::of(index));
+        let buffers = pg_sys::pgBufferUsage;
         let mut scan_keys: [pg_sys::ScanKeyData; 4] = std::mem::zeroed();
         let count = keys.len().min(scan_keys.len()) as c_int;
         for (position, (key, scan_key)) in keys.iter().zip(&mut scan_keys).enumerate() {
@@ -291,6 +306,10 @@ unsafe fn unguarded_rows<T>(
         }
         raw::index_endscan(scan);
         raw::ExecDropSingleTupleTableSlot(slot);
+        // Whether there was a row that the caller may not see shows in none of these.
+        heap_reads.restore(heap);
+        index_reads.restore(index);
+        pg_sys::pgBufferUsage = buffers;
         // The locks stay to the end of the transaction, as those of any query do.
         raw::index_close(index, pg_sys::NoLock as c_int);
         raw::table_close(heap, pg_sys::NoLock as c_int);
@@ -307,4 +326,45 @@ unsafe fn begin(heap: pg_sys::Relation, index: pg_sys::Relation, keys: c_int) ->
         #[cfg(feature = "pg18")]
         return raw::index_beginscan(heap, index, snapshot, ptr::null_mut(), keys, 0);
     }
+}
+
+/// The tables and indexes of our schema, and the tables of their long values.
+pub(crate) fn own_relations() -> Vec<pg_sys::Oid> {
+    const NAMESPACE: i16 = 3;
+    const OID_EQ: u32 = 184;
+    const LOCK: c_int = pg_sys::AccessShareLock as c_int;
+    let mut relations = Vec::new();
+    let Some(schema) = schema() else { return relations };
+    // SAFETY: plain use of the scan of a catalog; its rows begin with Form_pg_class.
+    unsafe {
+        let catalog = raw::table_open(pg_sys::RelationRelationId, LOCK);
+        let mut key: pg_sys::ScanKeyData = std::mem::zeroed();
+        raw::ScanKeyEntryInitialize(
+            &raw mut key,
+            0,
+            NAMESPACE,
+            Order::Equal as u16,
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            OID_EQ.into(),
+            schema.into(),
+        );
+        let scan =
+            raw::systable_beginscan(catalog, pg_sys::InvalidOid, false, ptr::null_mut(), 1, &raw mut key);
+        loop {
+            let row = raw::systable_getnext(scan);
+            if row.is_null() {
+                break;
+            }
+            let relation: pg_sys::Form_pg_class = pg_sys::GETSTRUCT(row).cast();
+            relations.extend(
+                [(*relation).oid, (*relation).reltoastrelid]
+                    .into_iter()
+                    .filter(|oid| *oid != pg_sys::InvalidOid),
+            );
+        }
+        raw::systable_endscan(scan);
+        raw::table_close(catalog, LOCK);
+    }
+    relations
 }

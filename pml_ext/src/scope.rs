@@ -6,7 +6,7 @@ use pml_core::name;
 use crate::{
     caller::Caller,
     error::{Kind, Report, Result},
-    settings,
+    gate, settings,
 };
 
 #[pg_extern(sql = false)]
@@ -22,6 +22,11 @@ fn pml_project() -> String {
 #[pg_extern(sql = false)]
 fn pml_actor() -> String {
     Caller::current().actor()
+}
+
+#[pg_extern(sql = false)]
+fn pml_caller() -> pg_sys::Oid {
+    gate::asking()
 }
 
 #[pg_extern(sql = false)]

@@ -55,7 +55,7 @@ pub(crate) fn define() {
         &WORKFLOW_TTL,
         1,
         i32::MAX,
-        GucContext::Userset,
+        GucContext::Suset,
         GucFlags::UNIT_S,
     );
     GucRegistry::define_int_guc(
@@ -65,7 +65,7 @@ pub(crate) fn define() {
         &RESULT_TTL,
         0,
         i32::MAX,
-        GucContext::Userset,
+        GucContext::Suset,
         GucFlags::UNIT_S,
     );
     GucRegistry::define_bool_guc(

@@ -26,12 +26,12 @@ fn inside_a_transaction_it_lasts_until_the_end_and_can_be_changed() {
     transaction.query("SELECT pml_register('return 1', 'hers')", &[]).unwrap();
     transaction.query("SELECT pml_act_as('acme', 'webapp', 'bob', NULL)", &[]).unwrap();
     let seen: i64 = transaction
-        .query_one("SELECT count(*) FROM pml.capability_records WHERE org = 'acme'", &[])
+        .query_one("SELECT count(*) FROM pml.capabilities WHERE org = 'acme'", &[])
         .unwrap()
         .get(0);
     assert_eq!(seen, 0, "bob sees what is alice's alone");
     transaction.commit().unwrap();
-    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE org = 'acme'"), 0);
+    assert_eq!(db.number("SELECT count(*) FROM pml.capabilities WHERE org = 'acme'"), 0);
 }
 
 #[test]

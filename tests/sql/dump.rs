@@ -30,9 +30,9 @@ INSERT INTO pml.workflow_state (org, project, actor) VALUES ('local', 'default',
 INSERT INTO pml.task_results (workflow_id, task_id, org, project, actor, result) SELECT workflow_id, 'n1', 'local', 'default', 'me', '1' FROM pml.workflow_state;
 ";
 
-/// All but the proxies' key, of which a restored database has its own.
+/// All but the proxies' key, of which a restored database has its own, and the locks, which hold nothing.
 fn rows(db: &mut Client) -> Vec<String> {
-    let tables = db.texts("SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind = 'r' AND relname <> 'proxy_key' ORDER BY 1");
+    let tables = db.texts("SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind = 'r' AND relname NOT IN ('proxy_key', 'scope_locks') ORDER BY 1");
     tables
         .iter()
         .flat_map(|table| db.texts(&format!("SELECT '{table} ' || t::text FROM {table} t ORDER BY 1")))

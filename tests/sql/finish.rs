@@ -343,7 +343,12 @@ fn a_capability_of_another_scope_is_counted_where_it_is() {
         (&answer["capabilityName"], &answer["dag"]["tasks"][0]["name"]),
         (&json!("other.default:shared"), &json!("not found"))
     );
-    assert_eq!((counts(&mut db, "shared"), counts(&mut db, "hidden")), ((1, 1, 3), (0, 0, 0)));
+    assert_eq!((counts(&mut db, "shared"), counts(&mut db, "hidden")), ((0, 0, 0), (0, 0, 0)));
+    let by_others = db
+        .texts("SELECT concat_ws(' ', org, project, uses, successes, latency_ms) FROM pml.capability_usage");
+    assert_eq!(by_others, ["acme default 1 1 3"]);
+    assert_eq!(db.number("SELECT usage_count FROM pml_lookup('shared')"), 1);
+    assert_eq!(db.number("SELECT usage_count FROM pml_list() WHERE name = 'shared'"), 1);
     let error = failure(gate.execute("INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms) VALUES ('acme', 'default', 'alice', 'pml-capabilities', 'x', $1, true, 1)", &[&hidden]));
     assert_eq!(error.code().code(), "42501");
 }
@@ -362,7 +367,7 @@ fn what_happens_to_the_capability_meanwhile_does_no_harm() {
     for plan in plans {
         assert_eq!(gate.finish(&plan, &succeed(&json!(1)))["status"], "success");
     }
-    assert_eq!(gate.number("SELECT count(*) FROM pml.execution_trace"), 2);
+    assert_eq!(gate.number("SELECT count(*) FROM pml.runs"), 2);
 }
 
 #[test]

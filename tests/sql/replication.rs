@@ -39,7 +39,7 @@ fn a_streaming_standby_resolves_and_registers_after_promotion() {
     assert_eq!(reader.refusal("SELECT pml_register('return 4')").code().code(), "25006");
     for reading in [
         "SELECT tool_name FROM pml_tools()",
-        "SELECT name FROM pml_tool('mcp__util__b')",
+        "SELECT name FROM pml_internal.pml_tool('mcp__util__b')",
         "SELECT name FROM pml_discover('b')",
         "SELECT pml_cap('cap_list', '{}')::text",
         "SELECT pml_cap('cap_whois', '{\"name\": \"b\"}')::text",

@@ -20,11 +20,12 @@ fn the_list_of_public_objects_is_the_catalog() {
     let there = db.texts(
         "SELECT CASE d.classid
                   WHEN 'pg_proc'::regclass THEN 'function ' || replace(d.objid::regprocedure::text, 'public.', '')
-                  ELSE CASE c.relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || d.objid::regclass END
+                  ELSE CASE c.relkind WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view ' ELSE 'table ' END || d.objid::regclass END
          FROM pg_depend d LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+         LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
          WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
            AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pml')
-           AND (d.classid = 'pg_proc'::regclass OR c.relkind IN ('r', 'v', 'S'))",
+           AND (p.pronamespace <> 'pml_internal'::regnamespace OR c.relkind IN ('r', 'v', 'S'))",
     );
     let there: BTreeSet<String> = there.into_iter().collect();
     let listed = listed();

@@ -170,6 +170,7 @@ fn should_see(database: &Database, reader: &Reader, secret: &Secret) -> bool {
 fn nothing_is_seen_that_should_not_be() {
     let database = Database::new();
     let secrets = setup(&database);
+    let mut admin = database.connect();
     for reader in &READERS {
         let mut db = connect(&database, reader);
         let visible: Vec<&Secret> =
@@ -208,33 +209,23 @@ fn nothing_is_seen_that_should_not_be() {
             }
         }
 
-        // By plain SQL on every table that holds anything of them.
+        // By plain SQL on every view that holds anything of them.
         let mut expected: Vec<String> = visible.iter().map(|secret| secret.fqdn.clone()).collect();
         expected.sort();
-        for (table, column) in [
-            ("capability_records", "id"),
-            ("capability_versions", "capability_fqdn"),
-            ("capability_aliases", "target_fqdn"),
-            ("capability_rename_history", "capability_id"),
-            ("tool_names", "fqdn"),
-        ] {
-            let query = format!(
-                "SELECT DISTINCT {column} FROM pml.{table} WHERE {column} NOT LIKE 'pml.std.%' ORDER BY 1"
-            );
-            assert_eq!(db.texts(&query), expected, "{who} {table}");
-            let count = db.number(&format!(
-                "SELECT count(DISTINCT {column}) FROM pml.{table} WHERE {column} NOT LIKE 'pml.std.%'"
+        for view in ["capabilities", "capability_history", "aliases", "renames"] {
+            let seen = db.texts(&format!(
+                "SELECT DISTINCT fqdn FROM pml.{view} WHERE fqdn NOT LIKE 'pml.std.%' ORDER BY 1"
             ));
-            assert_eq!(usize::try_from(count).unwrap(), expected.len(), "{who} {table}");
+            assert_eq!(seen, expected, "{who} {view}");
             let mut copied = String::new();
             std::io::Read::read_to_string(
-                &mut db.copy_out(&format!("COPY pml.{table} TO STDOUT")).unwrap(),
+                &mut db.copy_out(&format!("COPY (SELECT * FROM pml.{view}) TO STDOUT")).unwrap(),
                 &mut copied,
             )
             .unwrap();
             for secret in &secrets {
                 let seen = should_see(&database, reader, secret);
-                assert_eq!(copied.contains(&secret.fqdn), seen, "{who} COPY {table} {secret:?}");
+                assert_eq!(copied.contains(&secret.fqdn), seen, "{who} COPY {view} {secret:?}");
             }
         }
 
@@ -262,18 +253,15 @@ fn nothing_is_seen_that_should_not_be() {
             assert_eq!(db.texts("SELECT fqdn FROM pml_tools() ORDER BY 1"), callable, "{who} tools");
             for secret in secrets.iter().filter(|secret| secret.scope == here) {
                 for name in [&secret.name, &secret.alias] {
-                    let tool =
-                        db.query("SELECT FROM pml_tool(pml_tool_name($1, 'util', '', 0))", &[name]).unwrap();
-                    assert_eq!(!tool.is_empty(), should_see(&database, reader, secret), "{who} {name}");
+                    let wire = admin.text("SELECT pml_internal.pml_tool_name($1, 'util', '', 0)", &[name]);
+                    let begun = db.query("SELECT pml_begin(jsonb_build_object('tool', $1::text))", &[&wire]);
+                    assert_eq!(begun.is_ok(), should_see(&database, reader, secret), "{who} {name}");
                 }
             }
         } else {
             assert_eq!(db.refusal("SELECT * FROM pml_list()").code().code(), "PM006");
             assert_eq!(db.refusal("SELECT pml_resolve('anything')").code().code(), "PM006");
             assert_eq!(db.refusal("SELECT pml_register('return 1')").code().code(), "PM006");
-        }
-        if !reader.sees_all {
-            assert_eq!(db.refusal("SELECT * FROM pml.name_claims").code().code(), "42501");
         }
     }
 }
@@ -310,24 +298,22 @@ fn nothing_is_changed_that_should_not_be() {
                 };
                 assert_eq!(code, expected, "{:?} {call} {secret:?}", reader.role);
             }
-            let changed = db
-                .execute("UPDATE pml.capability_records SET description = 'x' WHERE id = $1", &[&secret.fqdn])
-                .unwrap();
-            assert_eq!(changed == 1, seen && may_act(secret), "{:?} {secret:?}", reader.role);
         }
         for statement in [
             "INSERT INTO pml.capability_versions (capability_fqdn, version, code_hash, updated_by) VALUES ('x', 1, 'x', 'x')",
             "INSERT INTO pml.scope_grants (role_name, org, project, granted_by) VALUES (current_user, 'other', 'webapp', 'me')",
             "INSERT INTO pml.capability_aliases (alias, org, project, target_fqdn) VALUES ('x', 'acme', 'webapp', 'x')",
             "DELETE FROM pml.capability_records",
-            "SELECT pml_grant(current_user, 'other', 'webapp')",
-            "SELECT pml_claim_name('a', 'b', 'c', 'd', 'name')",
-            "SELECT pml_take_tool_name('a', 'b', 'tool', 'd', NULL)",
+            "UPDATE pml.capability_records SET description = 'x'",
+            "SELECT pml_internal.pml_claim_name('a', 'b', 'c', 'd', 'name')",
+            "SELECT pml_internal.pml_take_tool_name('a', 'b', 'tool', 'd', NULL)",
             "INSERT INTO pml.tool_names (org, project, tool_name, kind, name) VALUES ('acme', 'webapp', 'x', 'tool', 'x')",
             "DELETE FROM pml.tool_names",
         ] {
             assert_eq!(db.refusal(statement).code().code(), "42501", "{:?} {statement}", reader.role);
         }
+        let grant = "SELECT pml_grant(current_user, 'other', 'webapp')";
+        assert_eq!(db.refusal(grant).code().code(), "PM006", "{:?}", reader.role);
     }
 }
 
@@ -337,19 +323,15 @@ fn the_creator_can_not_be_forged() {
     setup(&database);
     let mut db = database.connect_as("bob");
     db.batch_execute("SET pml.org = 'acme'; SET pml.project = 'webapp'; SET pml.actor = 'alice'").unwrap();
-    db.batch_execute("INSERT INTO pml.capability_records (display_name, code_snippet, created_by, verified, usage_count) VALUES ('mine', 'return 77', 'alice', true, 0)").unwrap();
-    let row = db
-        .query_one("SELECT created_by, verified FROM pml.capability_records WHERE display_name = 'mine'", &[])
-        .unwrap();
+    db.batch_execute("SELECT pml_register('return 77', 'mine')").unwrap();
+    let row =
+        db.query_one("SELECT created_by, verified FROM pml.capabilities WHERE name = 'mine'", &[]).unwrap();
     assert_eq!((row.get::<_, String>(0), row.get::<_, bool>(1)), (database.role("bob"), false));
-    assert_eq!(
-        db.refusal("UPDATE pml.capability_records SET verified = true WHERE display_name = 'mine'")
-            .code()
-            .code(),
-        "PM006"
-    );
-    let error = db.refusal("INSERT INTO pml.capability_records (org, project, code_snippet) VALUES ('other', 'webapp', 'return 78')");
-    assert_eq!(error.code().code(), "PM006");
+    // By hand an admin may write for others, and for nobody else than the actor whom it says it is.
+    let mut boss = database.connect_as("boss");
+    boss.batch_execute("INSERT INTO pml.capability_records (display_name, code_snippet, created_by) VALUES ('hers', 'return 78', 'alice')").unwrap();
+    let creator = boss.text("SELECT created_by FROM pml.capability_records WHERE display_name = 'hers'", &[]);
+    assert_eq!(creator.unwrap(), "alice");
 }
 
 #[test]
@@ -364,7 +346,7 @@ fn a_taken_name_says_nothing_about_who_has_it() {
     for name in ["hush", "quiet"] {
         for statement in [
             format!("SELECT pml_register('return 1', '{name}')"),
-            format!("UPDATE pml.capability_records SET display_name = '{name}' WHERE display_name = 'bobs'"),
+            format!("SELECT pml_rename('bobs', '{name}')"),
         ] {
             let error = bob.refusal(&statement);
             assert_eq!(error.code().code(), "PM003", "{statement}");
@@ -387,42 +369,6 @@ fn the_same_code_of_someone_else_is_not_found_out() {
     let his = bob.text("SELECT pml_register('return \"same\"')", &[]).unwrap();
     assert!(his.starts_with(&hers) && his.len() == hers.len() + 1, "{hers} {his}");
     assert_eq!(db.number("SELECT usage_count FROM pml.capability_records WHERE code_snippet = 'return \"same\"' AND created_by = 'alice'"), 0);
-}
-
-#[test]
-fn explain_tells_nothing_of_hidden_rows() {
-    let database = Database::new();
-    let secrets = setup(&database);
-    database.connect().batch_execute("ANALYZE").unwrap();
-    let mut bob = database.connect_as("bob");
-    let hidden: Vec<&Secret> =
-        secrets.iter().filter(|secret| secret.scope.0 == "other" && secret.visibility == "private").collect();
-    let explain = |bob: &mut Client, what: &str, name: &str| {
-        let query =
-            format!("EXPLAIN ({what}) SELECT * FROM pml.capability_records WHERE display_name = '{name}'");
-        bob.texts(&query).join("\n").replace(name, "NAME")
-    };
-    for secret in hidden {
-        for (there, missing) in
-            [(secret.name.as_str(), "n9:private_nobody"), (secret.alias.as_str(), "was_nothing")]
-        {
-            assert_eq!(explain(&mut bob, "COSTS ON", there), explain(&mut bob, "COSTS ON", missing));
-            let analyze = "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF";
-            assert_eq!(explain(&mut bob, analyze, there), explain(&mut bob, analyze, missing));
-        }
-    }
-    let of_org = |bob: &mut Client, what: &str, org: &str| {
-        let query = format!(
-            "EXPLAIN ({what}) SELECT * FROM pml.capability_records WHERE org = '{org}' AND project = 'webapp' AND visibility = 'private'"
-        );
-        bob.texts(&query).join("\n").replace(org, "ORG")
-    };
-    for way in ["enable_seqscan", "enable_indexscan", "enable_bitmapscan"] {
-        bob.batch_execute(&format!("SET {way} = off")).unwrap();
-        for what in ["COSTS ON", "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF"] {
-            assert_eq!(of_org(&mut bob, what, "other"), of_org(&mut bob, what, "nobody"), "without {way}");
-        }
-    }
 }
 
 #[test]
@@ -453,5 +399,5 @@ fn a_grant_ends_with_its_revocation() {
         .batch_execute(&format!("SELECT pml_revoke('{}', 'acme', 'webapp')", database.role("bob")))
         .unwrap();
     assert_eq!(bob.refusal("SELECT pml_resolve('five')").code().code(), "PM006");
-    assert_eq!(bob.number("SELECT count(*) FROM pml.capability_records WHERE display_name = 'five'"), 0);
+    assert_eq!(bob.number("SELECT count(*) FROM pml.capabilities WHERE name = 'five'"), 0);
 }

@@ -11,7 +11,7 @@ use proptest::{
 
 /// What a wire name stands for in the current scope: the FQDN, or server:tool.
 fn meant(db: &mut Client, tool_name: &str) -> Option<String> {
-    let row = db.query_opt("SELECT kind, name FROM pml_tool($1)", &[&tool_name]).unwrap()?;
+    let row = db.query_opt("SELECT kind, name FROM pml_internal.pml_tool($1)", &[&tool_name]).unwrap()?;
     let (kind, name): (String, String) = (row.get(0), row.get(1));
     if kind == "tool" { Some(name) } else { db.text("SELECT pml_resolve($1)", &[&name]) }
 }
@@ -117,7 +117,9 @@ fn after_a_rename_the_old_tool_name_works_until_the_alias_goes() {
     assert_eq!(meant(&mut db, "mcp__data__new"), None);
     db.batch_execute("SELECT pml_delete('fs:old')").unwrap();
     assert_eq!(listed(&mut db), []);
-    let error = failure(db.query("SELECT pml_resolve((SELECT name FROM pml_tool('mcp__fs__old')))", &[]));
+    let error = failure(
+        db.query("SELECT pml_resolve((SELECT name FROM pml_internal.pml_tool('mcp__fs__old')))", &[]),
+    );
     assert_eq!(error.code().code(), "PM001");
 }
 

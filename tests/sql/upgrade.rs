@@ -9,7 +9,7 @@ use postgres::Client;
 fn catalog(db: &mut Client) -> Vec<String> {
     db.texts(
         "SELECT x FROM (
-           SELECT 'function ' || pg_get_functiondef(p.oid) || ' ' || coalesce(p.proacl::text, '') || coalesce(obj_description(p.oid, 'pg_proc'), '')
+           SELECT 'function ' || pg_get_functiondef(p.oid) || ' ' || coalesce(p.proacl::text, '') || coalesce(obj_description(p.oid, 'pg_proc'), '') || p.proowner::regrole
            FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
            UNION ALL
            SELECT 'column ' || c.oid::regclass || '.' || a.attname || ' ' || a.attnum || format_type(a.atttypid, a.atttypmod) || a.attnotnull
@@ -18,6 +18,8 @@ fn catalog(db: &mut Client) -> Vec<String> {
            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
            LEFT JOIN pg_attrdef f ON f.adrelid = c.oid AND f.adnum = a.attnum
            WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r'
+           UNION ALL SELECT 'view ' || viewname || definition FROM pg_views WHERE schemaname = 'pml'
+           UNION ALL SELECT 'secured ' || relname FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relrowsecurity
            UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'pml'
            UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'pml'::regnamespace
            UNION ALL SELECT 'trigger ' || pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
@@ -83,22 +85,24 @@ fn every_released_version_upgrades_to_this_one() {
 fn a_forgotten_change_is_found() {
     let extension = extension_folder();
     let current = fs::read_to_string(extension.join(format!("pml--{}.sql", version()))).unwrap();
-    let start = current.find("CREATE FUNCTION @extschema@.pml_revoke(").unwrap();
-    let end = current[start..]
-        .find("(admins only); whether there was such a grant';\n")
-        .map(|at| start + at)
-        .unwrap();
-    let end = end + current[end..].find('\n').unwrap() + 1;
-    let added = &current[start..end];
-    let plans =
-        current.split("\n-- plans.sql\n").nth(1).unwrap().split("\n-- policies.sql\n").next().unwrap();
-    let whole = format!("{added}{plans}");
-    for (old, upgrade, complete) in
-        [("0.0.1", &*whole, true), ("0.0.2", added, false), ("0.0.3", plans, false)]
-    {
+    let between = |start: &str, end: &str| {
+        let start = current.find(start).unwrap();
+        &current[start..start + current[start..].find(end).unwrap() + end.len()]
+    };
+    let added = between(
+        "CREATE FUNCTION pml_internal.pml_revoke(",
+        "(admins only); whether there was such a grant';\n",
+    );
+    let published = between("\n-- public.sql\n", "\n$$;\n");
+    let seal = between("\n-- seal.sql\n", "\n-- base_servers.sql\n");
+    let whole = [added, published, seal].concat();
+    let forgotten = [[added, published].concat(), [added, seal].concat(), [published, seal].concat()];
+    let scripts = [&whole, &forgotten[0], &forgotten[1], &forgotten[2]];
+    for (number, upgrade) in scripts.into_iter().enumerate() {
+        let (old, complete) = (format!("0.0.{number}"), number == 0);
         fs::write(extension.join(format!("pml--{old}.sql")), current.replace(added, "")).unwrap();
         fs::write(extension.join(format!("pml--{old}--{}.sql", version())), upgrade).unwrap();
-        let differences = differences(&upgraded_from(old), &fresh());
+        let differences = differences(&upgraded_from(&old), &fresh());
         assert_eq!(differences.is_empty(), complete, "{differences:#?}");
     }
 }

@@ -34,7 +34,7 @@ pub use link::Lookup;
 pub use parameters::Parameters;
 pub use parse::MAX_CODE_BYTES;
 pub use provides::{
-    FieldMapping, ProvidesEdge, ToolSchema, coverage, field_mapping, provides_edge, provides_edges,
+    FieldMapping, ProvidesEdge, ToolSchema, ToolsByInput, coverage, field_mapping, provides_edge,
 };
 pub use references::{Reference, References, Unresolved};
 pub use source::Source;

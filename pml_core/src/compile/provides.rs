@@ -112,13 +112,63 @@ pub fn provides_edge(from: (&str, &ToolSchema), to: (&str, &ToolSchema)) -> Opti
     })
 }
 
-/// The edges between all pairs of tools.
-pub fn provides_edges(tools: &BTreeMap<String, ToolSchema>) -> Vec<ProvidesEdge> {
-    let pairs = tools.iter().flat_map(|from| tools.iter().map(move |to| (from, to)));
-    pairs
-        .filter(|(from, to)| from.0 != to.0)
-        .filter_map(|((from, given), (to, wanted))| provides_edge((from, given), (to, wanted)))
-        .collect()
+/// Tools by the names of what they take: those that another can feed are found without comparing all with all.
+pub struct ToolsByInput {
+    tools: Vec<(String, ToolSchema)>,
+    takers: HashMap<String, Vec<usize>>,
+    content_takers: Vec<usize>,
+}
+
+impl ToolsByInput {
+    pub fn of(tools: BTreeMap<String, ToolSchema>) -> Self {
+        let tools: Vec<_> = tools.into_iter().collect();
+        let mut takers: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut content_takers = Vec::new();
+        for (index, (_, schema)) in tools.iter().enumerate() {
+            let names: BTreeSet<String> = input_fields(&schema.input).into_keys().map(normalized).collect();
+            if names.iter().any(|name| CONTENT_NAMES.contains(&name.as_str())) {
+                content_takers.push(index);
+            }
+            for name in names {
+                takers.entry(name).or_default().push(index);
+            }
+        }
+        Self { tools, takers, content_takers }
+    }
+
+    /// The edges from and to one tool, or all, in the order of the givers' and takers' names. Each is made when it is asked
+    /// for, since their number grows with the square of that of the tools; `pulse` is called between two.
+    pub fn edges(self, tool: Option<String>, pulse: impl Fn()) -> impl Iterator<Item = ProvidesEdge> {
+        let (mut giver, mut next) = (0, BTreeSet::new().into_iter());
+        std::iter::from_fn(move || {
+            loop {
+                pulse();
+                let Some(taker) = next.next() else {
+                    next = self.fed_by(self.tools.get(giver)?, tool.as_deref()).into_iter();
+                    giver += 1;
+                    continue;
+                };
+                let ((from, given), (to, wanted)) = (&self.tools[giver - 1], &self.tools[taker]);
+                if let Some(edge) = provides_edge((from, given), (to, wanted)) {
+                    return Some(edge);
+                }
+            }
+        })
+    }
+
+    /// The tools that take a field which this one gives; with `tool`, only edges that have it at one end.
+    fn fed_by(&self, (giver, schema): &(String, ToolSchema), tool: Option<&str>) -> BTreeSet<usize> {
+        let outputs = output_fields(&schema.output);
+        let gives_content = outputs.keys().any(|name| CONTENT_NAMES.contains(&normalized(name).as_str()));
+        let same_name = outputs.keys().filter_map(|name| self.takers.get(&normalized(name))).flatten();
+        let content = self.content_takers.iter().filter(|_| gives_content);
+        let is_asked_for = |taker: &str| tool.is_none_or(|tool| tool == giver || tool == taker);
+        same_name
+            .chain(content)
+            .copied()
+            .filter(|taker| self.tools[*taker].0 != *giver && is_asked_for(&self.tools[*taker].0))
+            .collect()
+    }
 }
 
 impl Structure {
@@ -361,9 +411,20 @@ mod tests {
     }
 
     #[test]
-    fn all_pairs_are_tried() {
-        let edges = provides_edges(&tools());
-        assert!(edges.iter().any(|edge| edge.from == "fs:stat" && edge.to == "fs:read"));
-        assert!(edges.iter().all(|edge| edge.from != edge.to));
+    fn the_edges_are_those_of_comparing_all_with_all() {
+        let tools = tools();
+        for tool in [None, Some("fs:read"), Some("nothing")] {
+            let mut compared = Vec::new();
+            for from in &tools {
+                for to in tools.iter().filter(|to| to.0 != from.0) {
+                    if tool.is_none_or(|tool| tool == from.0 || tool == to.0) {
+                        compared.extend(provides_edge((from.0, from.1), (to.0, to.1)));
+                    }
+                }
+            }
+            let tool = tool.map(str::to_owned);
+            let found: Vec<_> = ToolsByInput::of(tools.clone()).edges(tool, || ()).collect();
+            assert_eq!(found, compared);
+        }
     }
 }

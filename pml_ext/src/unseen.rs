@@ -1,0 +1,160 @@
+//! What a call used that its caller may not learn: pages read for rows that a policy hid show in `EXPLAIN (ANALYZE,
+//! BUFFERS)`, and rows read in `pg_stat_xact_all_tables`. Both are set back; what was written stays counted, for autovacuum.
+
+use std::cell::RefCell;
+
+use pgrx::pg_sys;
+
+use crate::scan;
+
+/// Pages and WAL used by this session so far.
+pub(crate) struct Usage {
+    buffers: pg_sys::BufferUsage,
+    wal: pg_sys::WalUsage,
+}
+
+impl Usage {
+    pub(crate) fn now() -> Usage {
+        // SAFETY: both are plain numbers of this single-threaded backend.
+        unsafe { Usage { buffers: pg_sys::pgBufferUsage, wal: pg_sys::pgWalUsage } }
+    }
+}
+
+/// Sets everything back to what it was.
+pub(crate) fn forget(before: &Usage) {
+    // SAFETY: as above; the statistics of a relation are this backend's own until they are sent.
+    unsafe {
+        pg_sys::pgBufferUsage = before.buffers;
+        pg_sys::pgWalUsage = before.wal;
+        RELATIONS.with_borrow(|relations| {
+            for relation in relations {
+                forget_reads(pending(*relation));
+            }
+        });
+    }
+}
+
+/// What a scan found in the counters of a relation, to be put back.
+pub(crate) struct Reads([pg_sys::PgStat_Counter; 5]);
+
+impl Reads {
+    /// SAFETY: takes an open relation.
+    pub(crate) unsafe fn of(relation: pg_sys::Relation) -> Reads {
+        // SAFETY: as the caller says; without statistics the pointer is null.
+        unsafe {
+            (*relation)
+                .pgstat_info
+                .as_mut()
+                .map_or(Reads([0; 5]), |status| Reads(reads(status).map(|count| *count)))
+        }
+    }
+
+    /// SAFETY: takes an open relation.
+    pub(crate) unsafe fn restore(self, relation: pg_sys::Relation) {
+        // SAFETY: as the caller says.
+        unsafe {
+            if let Some(status) = (*relation).pgstat_info.as_mut() {
+                for (count, before) in reads(status).into_iter().zip(self.0) {
+                    *count = before;
+                }
+            }
+        }
+    }
+}
+
+/// SAFETY: takes the statistics of a relation, or null.
+unsafe fn forget_reads(status: *mut pg_sys::PgStat_TableStatus) {
+    // SAFETY: as the caller says.
+    if let Some(status) = unsafe { status.as_mut() } {
+        for count in reads(status) {
+            *count = 0;
+        }
+    }
+}
+
+#[cfg(any(feature = "pg14", feature = "pg15"))]
+fn reads(status: &mut pg_sys::PgStat_TableStatus) -> [&mut pg_sys::PgStat_Counter; 5] {
+    let counts = &mut status.t_counts;
+    [
+        &mut counts.t_numscans,
+        &mut counts.t_tuples_returned,
+        &mut counts.t_tuples_fetched,
+        &mut counts.t_blocks_fetched,
+        &mut counts.t_blocks_hit,
+    ]
+}
+
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+fn reads(status: &mut pg_sys::PgStat_TableStatus) -> [&mut pg_sys::PgStat_Counter; 5] {
+    let counts = &mut status.counts;
+    [
+        &mut counts.numscans,
+        &mut counts.tuples_returned,
+        &mut counts.tuples_fetched,
+        &mut counts.blocks_fetched,
+        &mut counts.blocks_hit,
+    ]
+}
+
+/// What was counted for a relation and not sent yet, or null.
+#[cfg(any(feature = "pg14", feature = "pg15"))]
+unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
+    unsafe extern "C-unwind" {
+        fn find_tabstat_entry(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus;
+    }
+    // SAFETY: looks in this backend's own statistics.
+    unsafe { find_tabstat_entry(relation) }
+}
+
+/// From Postgres 16 on `find_tabstat_entry` gives a copy, so that what it copies is asked for.
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
+    /// As in pgstat_internal.h.
+    #[repr(C)]
+    struct Entry {
+        shared_entry: *mut std::ffi::c_void,
+        shared_stats: *mut std::ffi::c_void,
+        generation: u32,
+        pending: *mut std::ffi::c_void,
+    }
+    #[cfg(not(feature = "pg18"))]
+    type Object = pg_sys::Oid;
+    #[cfg(feature = "pg18")]
+    type Object = u64;
+    const RELATION: u32 = 2;
+    unsafe extern "C-unwind" {
+        fn pgstat_fetch_pending_entry(kind: u32, database: pg_sys::Oid, object: Object) -> *mut Entry;
+    }
+    // SAFETY: looks in this backend's own statistics; no entry is a null pointer.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        let object = relation;
+        #[cfg(feature = "pg18")]
+        let object = u64::from(relation.to_u32());
+        pgstat_fetch_pending_entry(RELATION, pg_sys::MyDatabaseId, object)
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |entry| entry.pending.cast())
+    }
+}
+
+thread_local! {
+    /// Our tables and indexes, and those of their long values; empty until they are needed.
+    static RELATIONS: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Some relation has changed (0: any): if it is ours, the list is made anew.
+pub(crate) fn relation_changed(relation: pg_sys::Oid) {
+    RELATIONS.with_borrow_mut(|relations| {
+        if relation == pg_sys::InvalidOid || relations.contains(&relation) {
+            relations.clear();
+        }
+    });
+}
+
+/// Before the call, since an aborted transaction can't read the catalog.
+pub(crate) fn remember_relations() {
+    if RELATIONS.with_borrow(Vec::is_empty) {
+        let relations = scan::own_relations();
+        RELATIONS.set(relations);
+    }
+}

@@ -1,0 +1,24 @@
+-- Locks of a scope are rows that only the extension can lock; the keys of advisory locks anybody can take.
+
+CREATE TABLE pml.scope_locks (
+  org text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('tools', 'dependencies')),
+  PRIMARY KEY (org, project, purpose)
+);
+COMMENT ON TABLE pml.scope_locks IS 'Rows that are locked while something in a scope changes as a whole';
+COMMENT ON COLUMN pml.scope_locks.org IS 'Organisation';
+COMMENT ON COLUMN pml.scope_locks.project IS 'Project';
+COMMENT ON COLUMN pml.scope_locks.purpose IS 'What is changed one after the other';
+
+CREATE FUNCTION pml_internal.pml_lock_scope(org text, project text, purpose text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+  INSERT INTO pml.scope_locks (org, project, purpose) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING;
+  PERFORM FROM pml.scope_locks l WHERE l.org = $1 AND l.project = $2 AND l.purpose = $3 FOR UPDATE;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_lock_scope(text, text, text) IS
+  'Waits until no other transaction has this lock, and keeps it until this one ends';
