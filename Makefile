@@ -45,7 +45,8 @@ bench: build ## Print the benchmarks
 	@scripts/tree
 	@scripts/bench
 
-fuzz: ## Fuzz the compiler (PML_FUZZ_SECONDS a target)
+fuzz: extension ## Fuzz the compiler, and the database with hostile roles (PML_FUZZ_SECONDS a target)
+	@scripts/tree
 	@scripts/fuzz
 
 clean: down ## Stop the private Postgres and remove it, with its data

@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use pml_tests::{Ask, Database};
+use pml_tests::{Ask, Database, as_postgres, failure};
 use postgres::Client;
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ fn a_bad_list_is_refused_whole() {
         ("fs", json!([{"name": "a", "inputSchema": []}]), "its inputSchema"),
         ("fs", json!([{"name": "a", "outputSchema": true}]), "its outputSchema"),
     ] {
-        let error = pml_tests::failure(db.query("SELECT pml_register_tools($1, $2)", &[&server, &tools]));
+        let error = failure(db.query("SELECT pml_register_tools($1, $2)", &[&server, &tools]));
         assert_eq!(error.code().code(), "22023", "{tools}");
         assert!(error.message().contains(message), "{tools}: {}", error.message());
     }
@@ -116,4 +116,53 @@ fn a_foreign_scope_is_refused() {
     for call in ["pml_register_tools('fs', '[]')", "pml_tools()"] {
         assert_eq!(guest.refusal(&format!("SELECT {call}")).code().code(), "PM006", "{call}");
     }
+}
+
+/// Tools that could all feed each other: the square of their number is what must cost nothing.
+const MANY: &str = "SELECT pml_register_tools('crowd', (SELECT jsonb_agg(jsonb_build_object(
+    'name', 'tool_' || i, 'description', repeat('does something with a path ', 10),
+    'inputSchema', jsonb_build_object('type', 'object', 'required', jsonb_build_array('path'), 'properties',
+      jsonb_build_object('path', '{\"type\": \"string\"}'::jsonb, 'option_' || i % 50, '{\"type\": \"integer\"}'::jsonb)),
+    'outputSchema', jsonb_build_object('type', 'object', 'properties',
+      jsonb_build_object('path', '{\"type\": \"string\"}'::jsonb, 'size', '{\"type\": \"integer\"}'::jsonb)))) FROM generate_series(1, 2000) AS i))::bigint";
+
+#[test]
+fn two_thousand_tools_fit_into_little_memory_and_can_be_cancelled() {
+    let database = Database::new();
+    let mut db = database.connect();
+    db.batch_execute("SELECT pml_register('return mcp.crowd.tool_1(args)', 'crowd:caller')").unwrap();
+    let pid = db.number("SELECT pg_backend_pid()::bigint");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kib: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+    let limit = (kib + 512 * 1024) * 1024;
+    let limited =
+        as_postgres("/usr/bin/prlimit").args([format!("--pid={pid}"), format!("--as={limit}")]).status();
+    assert!(limited.unwrap().success());
+    assert_eq!(db.number(MANY), 2000);
+    assert_eq!(db.number(MANY), 0, "the same once more");
+    assert_eq!(db.number("SELECT count(*) FROM pml_provides('crowd:tool_7')"), 2 * 1999);
+    assert_eq!(db.number("SELECT count(*) FROM pml_provides()"), 10_000, "the limit");
+
+    // All four million, which nobody waits for; and the registration itself, which waits for another.
+    let mut other = database.connect();
+    other.batch_execute("BEGIN; SELECT pml_register_tools('crowd', '[]')").unwrap();
+    for statement in ["SELECT count(*) FROM pml_provides(\"limit\" => 100000000)", MANY] {
+        let cancel = db.cancel_token();
+        let began = || {
+            let query = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active'";
+            database.connect().query_one(query, &[&i32::try_from(pid).unwrap()]).unwrap().get::<_, i64>(0)
+                == 1
+        };
+        let error = thread::scope(|scope| {
+            let asked = scope.spawn(|| db.query(statement, &[]).map(|_| ()));
+            while !began() {
+                thread::yield_now();
+            }
+            cancel.cancel_query(postgres::NoTls).unwrap();
+            failure(asked.join().unwrap())
+        });
+        assert_eq!(error.code().code(), "57014", "{statement}");
+    }
+    assert_eq!(db.number("SELECT count(*) FROM pml.tool_schema"), 2000);
 }

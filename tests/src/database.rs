@@ -79,10 +79,25 @@ impl Database {
 
     pub fn connect_with_notices(&self) -> (Client, Notices) {
         let notices = Notices::default();
+        (self.connect_keeping("postgres", &notices), notices)
+    }
+
+    /// The same as a role made with `create_role`.
+    pub fn connect_as_with_notices(&self, kind: &str) -> (Client, Notices) {
+        let notices = Notices::default();
+        (self.connect_as_keeping(kind, &notices), notices)
+    }
+
+    /// Another connection of such a role, whose notices join those that were kept.
+    pub fn connect_as_keeping(&self, kind: &str, notices: &Notices) -> Client {
+        self.connect_keeping(&self.role(kind), notices)
+    }
+
+    fn connect_keeping(&self, user: &str, notices: &Notices) -> Client {
         let kept = notices.clone();
-        let mut config = self.cluster.config("postgres", &self.name);
+        let mut config = self.cluster.config(user, &self.name);
         config.notice_callback(move |notice| kept.0.lock().expect("no panic while locked").push(notice));
-        (config.connect(NoTls).expect("a connection"), notices)
+        config.connect(NoTls).expect("a connection")
     }
 
     /// The name of this test's role of that kind; roles belong to the whole cluster.
