@@ -126,11 +126,12 @@ impl App {
         self.draining.load(Ordering::Relaxed)
     }
 
-    pub fn readings(&self, sessions: usize) -> Readings {
+    pub fn readings(&self, sessions: usize, http_connections: usize) -> Readings {
         Readings {
             calls_running: self.calls.len(),
             finishes_pending: self.finishes.len() + self.usage.unrecorded(),
             sessions,
+            http_connections,
             database_connections: self.database.connections(),
             worker_processes: self.workers.processes(),
             servers: self
