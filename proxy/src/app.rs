@@ -9,11 +9,10 @@ use std::{
 };
 
 use pml_worker::{Limits, Pool, StartError};
-use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    changes::{self, Changes},
+    changes::{self, Changes, Listener},
     config::Config,
     database::{self, Database},
     downstream::{Downstreams, ServerState},
@@ -89,15 +88,15 @@ impl App {
             servers,
             metrics,
         });
-        let (sender, heard) = mpsc::unbounded_channel();
-        tokio::spawn(database::listen(config.database.listen, sender, app.stop.clone()));
-        let listeners = changes::Listeners {
+        let listener = Arc::new(Listener {
             changes: app.changes.clone(),
             known: app.known.clone(),
             tokens: app.tokens.clone(),
             metrics: app.metrics.clone(),
-        };
-        tokio::spawn(changes::pass_on(heard, listeners));
+        });
+        tokio::spawn(database::listen(config.database.listen, listener, app.stop.clone()));
+        tokio::spawn(changes::follow(app.clone()));
+        tokio::spawn(app.tokens.clone().follow_hints(app.stop.clone()));
         tokio::spawn(crate::tools::registration::follow_servers(app.clone()));
         Ok(app)
     }

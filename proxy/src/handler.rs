@@ -24,6 +24,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json, value::RawValue};
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
@@ -71,6 +72,11 @@ impl Handler {
             principal: self.app.configured.clone(),
             request_id: new_request_id(),
         })
+    }
+
+    fn subscribe(&self, caller: &Caller) -> watch::Receiver<u64> {
+        let has = self.app.known.last_list(caller.scope());
+        self.app.changes.subscribe(caller.scope(), has)
     }
 
     async fn call(
@@ -456,7 +462,7 @@ impl ServerHandler for Handler {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let caller = self.caller(&context.extensions);
-        let mut changes = self.app.changes.subscribe(&caller.scope().place());
+        let mut changes = self.subscribe(&caller);
         let ended = self.ended.clone();
         // The task holds the peer, not the handler, whose end is its end.
         tokio::spawn(async move {
@@ -478,7 +484,7 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.caller(&context.request_context().extensions);
-        let mut changes = self.app.changes.subscribe(&caller.scope().place());
+        let mut changes = self.subscribe(&caller);
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),

@@ -26,6 +26,13 @@ struct ReasonLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NotificationLabels {
+    /// `tools` or `tokens`.
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ServerLabel {
     server: String,
 }
@@ -51,6 +58,7 @@ pub struct Metrics {
     connections_refused: Family<ReasonLabel, Counter>,
     connections_closed: Family<ReasonLabel, Counter>,
     database_errors: Family<KindLabel, Counter>,
+    notifications: Family<NotificationLabels, Counter>,
     list_changes: Counter,
     listening: Gauge,
     calls_running: Gauge,
@@ -75,6 +83,7 @@ impl Default for Metrics {
             connections_refused: Family::default(),
             connections_closed: Family::default(),
             database_errors: Family::default(),
+            notifications: Family::default(),
             list_changes: Counter::default(),
             listening: Gauge::default(),
             calls_running: Gauge::default(),
@@ -109,6 +118,11 @@ impl Metrics {
         );
         r.register("http_connections", "Open HTTP connections", self.http_connections.clone());
         r.register("database_errors", "Statements without an answer, by kind", self.database_errors.clone());
+        r.register(
+            "notifications",
+            "Notifications of the database, by kind and what became of them",
+            self.notifications.clone(),
+        );
         r.register("list_changes", "Changes of tool lists that were passed on", self.list_changes.clone());
         r.register("listening", "Whether changes in the database are heard", self.listening.clone());
         r.register("calls_running", "Calls under way", self.calls_running.clone());
@@ -146,6 +160,11 @@ impl Metrics {
 
     pub fn database_error(&self, kind: &'static str) {
         self.database_errors.get_or_create(&KindLabel { kind }).inc();
+    }
+
+    /// `taken`, `coalesced`, `unneeded` or `malformed`.
+    pub fn notified(&self, kind: &'static str, outcome: &'static str) {
+        self.notifications.get_or_create(&NotificationLabels { kind, outcome }).inc();
     }
 
     pub fn list_changed(&self) {

@@ -140,8 +140,9 @@ fn a_crowd_of_silent_connections_keeps_nobody_out() {
     let database = Database::new();
     let proxy = proxy(&database, &["--max-connections", "20", "--header-timeout", "600"]);
     let agent = Agent::connect(&proxy.url, Era::Stateless);
-    let code = "await new Promise(done => setTimeout(done, 1000)); return 'done'";
+    let code = "await new Promise(done => setTimeout(done, 3000)); return 'done'";
     let working = agent.start_call("pml_execute", json!({"code": code}));
+    eventually("it runs", || (proxy.metric("pml_calls_running") == 1).then_some(()));
     let mut crowd: Vec<Wire> = (0..500).map(|_| Wire::to(&proxy)).collect();
     for wire in &mut crowd {
         wire.send("G");

@@ -3,6 +3,7 @@
 mod changes;
 mod commands;
 mod execute;
+mod floods;
 mod forwarded;
 mod front_door;
 mod listing;

@@ -12,7 +12,6 @@ use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
-use tokio_util::sync::CancellationToken;
 
 use super::{
     body::HeldBody,
@@ -107,7 +106,7 @@ impl Gate {
         let permit = if streams { self.limits.begin_stream(key)? } else { self.limits.begin_request(key)? };
         let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
         if let Some(response) = self.plain.answer(&head, &body, &caller).await {
-            return Ok(response.map(|body| HeldBody::around(body, permit, CancellationToken::new())));
+            return Ok(response.map(|body| HeldBody::around(body, permit, None)));
         }
         let mut request = Request::from_parts(head, Body::from(body));
         request.extensions_mut().insert(caller);
@@ -131,8 +130,8 @@ impl Gate {
             response = whole::at_once(response).await;
         }
         // A call that runs may finish; a stream would go on telling.
-        let end = if streams { accepted.revoked } else { CancellationToken::new() };
-        Ok(response.map(|body| HeldBody::around(body, permit, end)))
+        let ends_with = streams.then_some(accepted.revoked);
+        Ok(response.map(|body| HeldBody::around(body, permit, ends_with)))
     }
 
     /// A page whose name was made to point here comes under its own name.
@@ -160,7 +159,7 @@ impl Gate {
                 ));
             }
             let principal = self.app.configured.clone();
-            return Ok(Accepted { principal, revoked: CancellationToken::new() });
+            return Ok(Accepted { principal, revoked: Arc::default() });
         };
         let token = header.to_str().ok().and_then(|value| {
             let (scheme, token) = value.split_once(' ')?;
