@@ -9,11 +9,10 @@ use std::{
 };
 
 use pml_worker::{Limits, Pool, StartError};
-use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    changes::{self, Changes},
+    changes::{self, Changes, Listener},
     config::Config,
     database::{self, Database},
     downstream::{Downstreams, ServerState},
@@ -89,15 +88,15 @@ impl App {
             servers,
             metrics,
         });
-        let (sender, heard) = mpsc::unbounded_channel();
-        tokio::spawn(database::listen(config.database.listen, sender, app.stop.clone()));
-        let listeners = changes::Listeners {
+        let listener = Arc::new(Listener {
             changes: app.changes.clone(),
             known: app.known.clone(),
             tokens: app.tokens.clone(),
             metrics: app.metrics.clone(),
-        };
-        tokio::spawn(changes::pass_on(heard, listeners));
+        });
+        tokio::spawn(database::listen(config.database.listen, listener, app.stop.clone()));
+        tokio::spawn(changes::follow(app.clone()));
+        tokio::spawn(app.tokens.clone().follow_hints(app.stop.clone()));
         tokio::spawn(crate::tools::registration::follow_servers(app.clone()));
         Ok(app)
     }
@@ -126,11 +125,12 @@ impl App {
         self.draining.load(Ordering::Relaxed)
     }
 
-    pub fn readings(&self, sessions: usize) -> Readings {
+    pub fn readings(&self, sessions: usize, http_connections: usize) -> Readings {
         Readings {
             calls_running: self.calls.len(),
             finishes_pending: self.finishes.len() + self.usage.unrecorded(),
             sessions,
+            http_connections,
             database_connections: self.database.connections(),
             worker_processes: self.workers.processes(),
             servers: self

@@ -1,94 +1,267 @@
 //! Passes on that a scope's tools have changed, to whoever of that scope listens.
+//!
+//! Anybody who may connect to the database can send notifications, so they are hints: what they name is asked about again,
+//! if somebody here wants to know, and not more often than [`RECHECK`]. However many come, there is a mark at each place
+//! and no queue.
 
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures_util::{StreamExt, stream};
+use rmcp::model::Tool;
 use tokio::{
-    sync::{mpsc, watch},
-    time::sleep,
+    sync::{Notify, watch},
+    time::{Instant, sleep, sleep_until},
+};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    database::Ears,
+    metrics::Metrics,
+    scope::{Scope, is_place},
+    tokens::Tokens,
+    tools::{self, known::KnownTools},
 };
 
-use crate::{database::Change, metrics::Metrics, tokens::Tokens, tools::known::KnownTools};
-
-/// Changes that come together are told once.
+/// Changes that come together are asked about once.
 const GATHERING: Duration = Duration::from_millis(30);
+/// The first hint is followed at once, the next ones no sooner than this after it.
+pub(crate) const RECHECK: Duration = Duration::from_secs(1);
+/// Scopes that are asked about at the same time.
+const AT_ONCE: usize = 4;
 
-/// Who listens, by `org.project`.
-#[derive(Default)]
-pub(crate) struct Changes {
-    places: Mutex<HashMap<String, watch::Sender<u64>>>,
+/// What became of a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    Taken,
+    /// It is on the list already.
+    Coalesced,
+    /// Nobody here has to do with it.
+    Unneeded,
+    /// It names nothing that could be.
+    Malformed,
 }
 
-impl Changes {
-    /// Changes of this place from now on.
-    pub(crate) fn subscribe(&self, place: &str) -> watch::Receiver<u64> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|_, sender| sender.receiver_count() > 0);
-        places.entry(place.to_owned()).or_default().subscribe()
-    }
-
-    fn tell(&self, places: &Told) {
-        let known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        for (place, sender) in known.iter() {
-            if places.all || places.places.contains(place) {
-                sender.send_modify(|count| *count += 1);
-            }
+impl Hint {
+    fn outcome(self) -> &'static str {
+        match self {
+            Hint::Taken => "taken",
+            Hint::Coalesced => "coalesced",
+            Hint::Unneeded => "unneeded",
+            Hint::Malformed => "malformed",
         }
     }
 }
 
+/// Who listens, by `org.project`.
 #[derive(Default)]
-struct Told {
-    all: bool,
-    places: HashSet<String>,
+pub(crate) struct Changes {
+    places: Mutex<HashMap<String, Place>>,
+    hinted: Notify,
 }
 
-/// Who is told.
-pub(crate) struct Listeners {
+#[derive(Default)]
+struct Place {
+    is_hinted: bool,
+    scopes: HashMap<Scope, Listened>,
+}
+
+struct Listened {
+    sender: watch::Sender<u64>,
+    /// The list that those who listen may have, as far as it is known.
+    told: Option<Arc<Vec<Tool>>>,
+}
+
+impl Changes {
+    /// Changes of this scope from now on; `has` is the list that was last given in it.
+    pub(crate) fn subscribe(&self, scope: &Scope, has: Option<Arc<Vec<Tool>>>) -> watch::Receiver<u64> {
+        let mut places = self.lock();
+        places.retain(|_, place| {
+            place.scopes.retain(|_, listened| listened.sender.receiver_count() > 0);
+            !place.scopes.is_empty()
+        });
+        let place = places.entry(scope.place()).or_default();
+        let listened = place.scopes.entry(scope.clone());
+        let listened = listened.or_insert_with(|| Listened { sender: watch::Sender::default(), told: has });
+        listened.sender.subscribe()
+    }
+
+    /// Somebody was given this list, so it is what a later one is compared with.
+    pub(crate) fn was_given(&self, scope: &Scope, tools: &Arc<Vec<Tool>>) {
+        if let Some(place) = self.lock().get_mut(&scope.place())
+            && let Some(listened) = place.scopes.get_mut(scope)
+        {
+            listened.told.get_or_insert_with(|| tools.clone());
+        }
+    }
+
+    fn hint(&self, place: &str) -> Hint {
+        let mut places = self.lock();
+        let Some(place) = places.get_mut(place) else { return Hint::Unneeded };
+        if std::mem::replace(&mut place.is_hinted, true) {
+            return Hint::Coalesced;
+        }
+        self.hinted.notify_one();
+        Hint::Taken
+    }
+
+    fn hint_all(&self) {
+        self.lock().values_mut().for_each(|place| place.is_hinted = true);
+        self.hinted.notify_one();
+    }
+
+    /// The scopes that must be asked about, and are then off the list.
+    fn take_hinted(&self) -> Vec<Scope> {
+        let mut places = self.lock();
+        let hinted = places
+            .values_mut()
+            .filter_map(|place| std::mem::take(&mut place.is_hinted).then(|| place.scopes.iter()));
+        let listened_to = hinted.flatten().filter(|(_, listened)| listened.sender.receiver_count() > 0);
+        listened_to.map(|(scope, _)| scope.clone()).collect()
+    }
+
+    /// Tells those who listen, unless this is the list that they have.
+    fn tell(&self, scope: &Scope, tools: Arc<Vec<Tool>>) -> bool {
+        let mut places = self.lock();
+        let place = places.get_mut(&scope.place());
+        let Some(listened) = place.and_then(|place| place.scopes.get_mut(scope)) else { return false };
+        let is_same = |told: &Arc<Vec<Tool>>| Arc::ptr_eq(told, &tools) || **told == *tools;
+        let is_new = !listened.told.as_ref().is_some_and(is_same);
+        listened.told = Some(tools);
+        if is_new {
+            listened.sender.send_modify(|count| *count += 1);
+        }
+        is_new
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what the database tells. What was remembered is dropped at once, which costs nothing until it is needed again.
+pub(crate) struct Listener {
     pub changes: Arc<Changes>,
     pub known: Arc<KnownTools>,
     pub tokens: Arc<Tokens>,
     pub metrics: Arc<Metrics>,
 }
 
-/// Takes what the database tells, and passes it on.
-pub(crate) async fn pass_on(mut heard: mpsc::UnboundedReceiver<Change>, listeners: Listeners) {
-    let Listeners { changes, known, tokens, metrics } = listeners;
-    while let Some(change) = heard.recv().await {
-        let mut told = Told::default();
-        let mut next = Some(change);
-        let mut gathered = false;
-        while let Some(change) = next {
-            match change {
-                Change::Tools(place) => {
-                    known.changed(&place);
-                    told.places.insert(place);
-                    // Clients are told a little later, of all that comes together.
-                    if !std::mem::replace(&mut gathered, true) {
-                        sleep(GATHERING).await;
-                    }
-                }
-                Change::Tokens => tokens.recheck(),
-                Change::Lost => {
-                    known.set_listening(false);
-                    metrics.set_listening(false);
-                }
-                Change::Connected => {
-                    known.set_listening(true);
-                    metrics.set_listening(true);
-                    tokens.recheck();
-                    // What happened while nobody listened isn't known; a list too many does no harm.
-                    told.all = true;
-                }
+impl Ears for Listener {
+    fn tools_changed(&self, payload: &str) {
+        let hint = if is_place(payload) {
+            self.known.changed(payload);
+            self.changes.hint(payload)
+        } else {
+            Hint::Malformed
+        };
+        self.metrics.notified("tools", hint.outcome());
+    }
+
+    fn tokens_changed(&self, payload: &str) {
+        // The form that Postgres gives it, and no other.
+        let id = Some(payload).filter(|text| text.len() == 36).and_then(|text| Uuid::try_parse(text).ok());
+        let hint = id.map_or(Hint::Malformed, |id| self.tokens.hint(id));
+        self.metrics.notified("tokens", hint.outcome());
+    }
+
+    fn connected(&self) {
+        self.known.set_listening(true);
+        self.metrics.set_listening(true);
+        // What happened while nobody listened isn't known.
+        self.tokens.hint_all();
+        self.changes.hint_all();
+    }
+
+    fn lost(&self) {
+        self.known.set_listening(false);
+        self.metrics.set_listening(false);
+    }
+}
+
+/// Follows the hints: asks Postgres for the lists of scopes that somebody listens to, and tells of those that are others.
+pub(crate) async fn follow(app: Arc<App>) {
+    loop {
+        tokio::select! {
+            () = app.stop.cancelled() => return,
+            () = app.changes.hinted.notified() => {}
+        }
+        let next = Instant::now() + RECHECK;
+        sleep(GATHERING).await;
+        stream::iter(app.changes.take_hinted()).for_each_concurrent(AT_ONCE, |scope| ask(&app, scope)).await;
+        sleep_until(next).await;
+    }
+}
+
+async fn ask(app: &Arc<App>, scope: Scope) {
+    match tools::list_again(app, &scope).await {
+        Ok(tools) => {
+            if app.changes.tell(&scope, tools) {
+                app.metrics.list_changed();
             }
-            next = heard.try_recv().ok();
         }
-        if told.all || !told.places.is_empty() {
-            metrics.list_changed();
-            changes.tell(&told);
+        Err(error) => {
+            tracing::warn!(%error, %scope, "it isn't known whether the tools have changed");
+            if error.is_passing() {
+                app.changes.hint(&scope.place());
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rmcp::model::Tool;
+
+    use super::{Changes, Hint};
+    use crate::scope::Scope;
+
+    fn scope(project: &str) -> Scope {
+        Scope { org: "o".into(), project: project.into(), actor: "a".into() }
+    }
+
+    fn list(names: &[&'static str]) -> Arc<Vec<Tool>> {
+        Arc::new(names.iter().map(|name| Tool::new(*name, "", serde_json::Map::new())).collect())
+    }
+
+    #[test]
+    fn hints_leave_one_mark_and_only_where_somebody_listens() {
+        let changes = Changes::default();
+        let listener = changes.subscribe(&scope("p"), None);
+        assert_eq!(changes.hint("o.p"), Hint::Taken);
+        for _ in 0..20_000 {
+            assert_eq!(changes.hint("o.p"), Hint::Coalesced);
+            assert_eq!(changes.hint("o.q"), Hint::Unneeded);
+        }
+        assert_eq!(changes.take_hinted(), [scope("p")]);
+        assert!(changes.take_hinted().is_empty());
+        drop(listener);
+        changes.hint("o.p");
+        assert!(changes.take_hinted().is_empty(), "nobody is left");
+        let _other = changes.subscribe(&scope("q"), None);
+        assert_eq!(changes.lock().len(), 1);
+    }
+
+    #[test]
+    fn only_another_list_is_told() {
+        let changes = Changes::default();
+        let here = scope("p");
+        let mut listener = changes.subscribe(&here, None);
+        assert!(changes.tell(&here, list(&["a"])), "nobody knows what they have");
+        assert!(listener.has_changed().unwrap());
+        listener.mark_unchanged();
+        assert!(!changes.tell(&here, list(&["a"])) && !listener.has_changed().unwrap());
+        changes.was_given(&here, &list(&["b"]));
+        assert!(changes.tell(&here, list(&["b"])), "somebody may still have the old one");
+        drop(listener);
+        let _known = changes.subscribe(&scope("q"), Some(list(&["c"])));
+        assert!(!changes.tell(&scope("q"), list(&["c"])) && changes.tell(&scope("q"), list(&[])));
+        assert!(!changes.tell(&here, list(&["d"])), "nobody listens any more");
     }
 }

@@ -164,6 +164,47 @@ pub struct HttpArgs {
     /// How long running calls may go on after SIGTERM or SIGINT [default: 30]
     #[arg(long, value_name = "SECONDS", env = "PML_DRAIN")]
     pub drain: Option<f64>,
+
+    /// Open connections at most; when all are taken, the one that waited longest without a request goes [default: 1000]
+    #[arg(long, value_name = "N", env = "PML_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
+
+    /// Open connections of one address (IPv6: of one /64) at most, trusted proxies apart; 0 is no limit [default: 100,
+    /// on a loopback address 0]
+    #[arg(long, value_name = "N", env = "PML_MAX_CONNECTIONS_PER_ADDRESS")]
+    pub max_connections_per_address: Option<usize>,
+
+    /// How long a TLS handshake may take, and the head of a request [default: 10]
+    #[arg(long, value_name = "SECONDS", env = "PML_HEADER_TIMEOUT")]
+    pub header_timeout: Option<f64>,
+
+    /// How long the body of a request may take, plus a second for every `body-rate` bytes that came [default: 10]
+    #[arg(long, value_name = "SECONDS", env = "PML_BODY_TIMEOUT")]
+    pub body_timeout: Option<f64>,
+
+    /// Slowest pace of a body after its `body-timeout`, in bytes a second [default: 16384]
+    #[arg(long, value_name = "BYTES", env = "PML_BODY_RATE")]
+    pub body_rate: Option<u64>,
+
+    /// How long a connection stays open between requests [default: 120]
+    #[arg(long, value_name = "SECONDS", env = "PML_IDLE_TIMEOUT")]
+    pub idle_timeout: Option<f64>,
+
+    /// How long a client may take none of an answer that is there [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "PML_SEND_TIMEOUT")]
+    pub send_timeout: Option<f64>,
+
+    /// A reverse proxy (an address, or a network such as 10.0.0.0/8) whose `Forwarded` and `X-Forwarded-…` are believed
+    #[arg(long, value_name = "ADDRESS", env = "PML_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub trusted_proxies: Option<Vec<String>>,
+
+    /// Certificate chain for TLS, a PEM file; it and the key are read again on SIGHUP [default: no TLS]
+    #[arg(long, value_name = "FILE", env = "PML_TLS_CERTIFICATE")]
+    pub tls_certificate: Option<PathBuf>,
+
+    /// Private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", env = "PML_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -22,7 +22,8 @@ struct Snippet {
 pub fn run(args: ClientsArgs) -> Result<(), ConfigError> {
     let http = HttpArgs { ..args.serve.http };
     let config = Config::load(args.serve.common, http)?;
-    let url = format!("http://{}/mcp", config.http.bind);
+    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}/mcp", config.http.bind);
     let program = env::current_exe().unwrap_or_else(|_| PathBuf::from("pml"));
     let snippets = snippets(&url, &program.display().to_string(), config.http.require_token);
     let wanted = snippets.iter().filter(|snippet| args.client.is_none_or(|client| client == snippet.client));

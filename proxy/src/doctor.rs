@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::{Config, DatabaseConfig},
-    database::{self, Change, Database, DatabaseError},
+    database::{self, Database, DatabaseError, Ears},
     downstream::Downstreams,
 };
 
@@ -147,12 +147,12 @@ impl Report {
     }
 
     async fn listening(&mut self, config: &DatabaseConfig) {
-        let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let listener = Arc::new(Connected::default());
         let stop = tokio_util::sync::CancellationToken::new();
         let _stop = stop.clone().drop_guard();
-        tokio::spawn(database::listen(config.listen.clone(), sender, stop));
-        match tokio::time::timeout(config.patience, heard.recv()).await {
-            Ok(Some(Change::Connected)) => self.add("LISTEN", Health::Ok, "changes are heard", None),
+        tokio::spawn(database::listen(config.listen.clone(), listener.clone(), stop));
+        match tokio::time::timeout(config.patience, listener.0.notified()).await {
+            Ok(()) => self.add("LISTEN", Health::Ok, "changes are heard", None),
             _ => {
                 let advice = "LISTEN needs a direct connection: give --listen-url if the other goes through pgbouncer.";
                 self.add("LISTEN", Health::Broken, "no connection for it", Some(advice.into()));
@@ -225,4 +225,20 @@ fn own(scope: &crate::scope::Scope) -> crate::scope::Caller {
         },
         request_id: crate::scope::new_request_id(),
     }
+}
+
+/// Waits for a connection only.
+#[derive(Default)]
+struct Connected(tokio::sync::Notify);
+
+impl Ears for Connected {
+    fn tools_changed(&self, _: &str) {}
+
+    fn tokens_changed(&self, _: &str) {}
+
+    fn connected(&self) {
+        self.0.notify_one();
+    }
+
+    fn lost(&self) {}
 }

@@ -24,6 +24,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json, value::RawValue};
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
@@ -34,7 +35,7 @@ use crate::{
     request_state::{Holder, NotOurs},
     run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
-    tools::{self, answer, builtin::Builtin, known::ServerTool},
+    tools::{self, answer, builtin::Builtin, known::ServerTool, registration::scope_in_use},
 };
 
 const INSTRUCTIONS: &str = "\
@@ -42,6 +43,9 @@ PML remembers code that worked. Before writing code, look with pml_discover, or 
 what you need may be there as a capability, to be called by name. New code goes to pml_execute with a name \
 (namespace:action); if it succeeds it is kept, and is a tool from then on. Code reaches the connected MCP servers as \
 `await mcp.server.tool({…})` and other capabilities as `await mcp.namespace.action({…})`.";
+
+/// How the names of servers' tools and of capabilities begin.
+const WIRE_PREFIX: &str = "mcp__";
 
 /// One for every session (2025) or request (2026).
 pub struct Handler {
@@ -68,6 +72,11 @@ impl Handler {
             principal: self.app.configured.clone(),
             request_id: new_request_id(),
         })
+    }
+
+    fn subscribe(&self, caller: &Caller) -> watch::Receiver<u64> {
+        let has = self.app.known.last_list(caller.scope());
+        self.app.changes.subscribe(caller.scope(), has)
     }
 
     async fn call(
@@ -216,8 +225,15 @@ async fn begin_and_call(
     input: Input,
 ) -> Result<Outcome, NoAnswer> {
     let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
-    let asked = job.app.known.moment();
-    let plan = plan(&job, &request).await?;
+    let mut asked = job.app.known.moment();
+    let mut planned = plan(&job, &request).await;
+    // Nobody may have listed the tools of this scope yet.
+    let is_unknown = matches!(&planned, Err(DatabaseError::Refused(refusal)) if refusal.is_unknown_tool());
+    if is_unknown && name.starts_with(WIRE_PREFIX) && scope_in_use(&job.app, &job.caller).await {
+        asked = job.app.known.moment();
+        planned = plan(&job, &request).await;
+    }
+    let plan = planned?;
     if let Plan::Tool(plan) = &plan {
         let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
         job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
@@ -446,7 +462,7 @@ impl ServerHandler for Handler {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let caller = self.caller(&context.extensions);
-        let mut changes = self.app.changes.subscribe(&caller.scope().place());
+        let mut changes = self.subscribe(&caller);
         let ended = self.ended.clone();
         // The task holds the peer, not the handler, whose end is its end.
         tokio::spawn(async move {
@@ -468,7 +484,7 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.caller(&context.request_context().extensions);
-        let mut changes = self.app.changes.subscribe(&caller.scope().place());
+        let mut changes = self.subscribe(&caller);
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),

@@ -7,7 +7,9 @@ use pml_proxy::{
     cli::{Cli, Command, CommonArgs, HttpArgs, TokenCommand},
     clients,
     config::{Config, ConfigError},
-    doctor, logging, serve, token_command,
+    doctor, logging,
+    serve::{self, ServeError},
+    token_command,
 };
 use tokio::runtime::Runtime;
 
@@ -46,7 +48,10 @@ fn runtime() -> std::io::Result<Runtime> {
 async fn run(command: Command) -> ExitCode {
     match command {
         Command::Serve(args) => match load(Config::load(args.common, args.http)) {
-            Ok(config) => finished(serve::over_http(config).await),
+            Ok(config) => match serve::over_http(config).await {
+                Err(error @ ServeError::Tls(_)) => wrong(&error),
+                served => finished(served),
+            },
             Err(status) => status,
         },
         Command::Stdio(common) => match load(Config::load(common, HttpArgs::default())) {
@@ -98,11 +103,13 @@ fn load(config: Result<Config, ConfigError>) -> Result<Config, ExitCode> {
             }
             Ok(config)
         }
-        Err(error) => {
-            eprintln!("pml: {error}");
-            Err(ExitCode::from(USAGE))
-        }
+        Err(error) => Err(wrong(&error)),
     }
+}
+
+fn wrong(error: &impl std::fmt::Display) -> ExitCode {
+    eprintln!("pml: {error}");
+    ExitCode::from(USAGE)
 }
 
 fn finished(result: Result<(), impl std::fmt::Display>) -> ExitCode {

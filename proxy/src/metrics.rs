@@ -26,6 +26,13 @@ struct ReasonLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NotificationLabels {
+    /// `tools` or `tokens`.
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ServerLabel {
     server: String,
 }
@@ -36,6 +43,7 @@ pub struct Readings {
     pub calls_running: usize,
     pub finishes_pending: usize,
     pub sessions: usize,
+    pub http_connections: usize,
     pub database_connections: (usize, usize),
     pub worker_processes: usize,
     pub servers: Vec<(String, bool)>,
@@ -47,12 +55,16 @@ pub struct Metrics {
     calls: Family<CallLabels, Counter>,
     call_seconds: Family<KindLabel, Histogram>,
     refused: Family<ReasonLabel, Counter>,
+    connections_refused: Family<ReasonLabel, Counter>,
+    connections_closed: Family<ReasonLabel, Counter>,
     database_errors: Family<KindLabel, Counter>,
+    notifications: Family<NotificationLabels, Counter>,
     list_changes: Counter,
     listening: Gauge,
     calls_running: Gauge,
     finishes_pending: Gauge,
     sessions: Gauge,
+    http_connections: Gauge,
     connections_used: Gauge,
     connections: Gauge,
     worker_processes: Gauge,
@@ -68,12 +80,16 @@ impl Default for Metrics {
             calls: Family::default(),
             call_seconds: Family::new_with_constructor(seconds),
             refused: Family::default(),
+            connections_refused: Family::default(),
+            connections_closed: Family::default(),
             database_errors: Family::default(),
+            notifications: Family::default(),
             list_changes: Counter::default(),
             listening: Gauge::default(),
             calls_running: Gauge::default(),
             finishes_pending: Gauge::default(),
             sessions: Gauge::default(),
+            http_connections: Gauge::default(),
             connections_used: Gauge::default(),
             connections: Gauge::default(),
             worker_processes: Gauge::default(),
@@ -90,7 +106,23 @@ impl Metrics {
         r.register("tool_calls", "Calls of tools, by kind and outcome", self.calls.clone());
         r.register_with_unit("tool_call", "How long calls took", Unit::Seconds, self.call_seconds.clone());
         r.register("http_refused", "HTTP requests that were refused, by reason", self.refused.clone());
+        r.register(
+            "http_connections_refused",
+            "Connections that were closed before a request was read, by reason",
+            self.connections_refused.clone(),
+        );
+        r.register(
+            "http_connections_closed",
+            "Connections that took too long or made room for others, by reason",
+            self.connections_closed.clone(),
+        );
+        r.register("http_connections", "Open HTTP connections", self.http_connections.clone());
         r.register("database_errors", "Statements without an answer, by kind", self.database_errors.clone());
+        r.register(
+            "notifications",
+            "Notifications of the database, by kind and what became of them",
+            self.notifications.clone(),
+        );
         r.register("list_changes", "Changes of tool lists that were passed on", self.list_changes.clone());
         r.register("listening", "Whether changes in the database are heard", self.listening.clone());
         r.register("calls_running", "Calls under way", self.calls_running.clone());
@@ -116,8 +148,23 @@ impl Metrics {
         self.refused.get_or_create(&ReasonLabel { reason }).inc();
     }
 
+    /// `connections`, `address` or `tls`.
+    pub fn connection_refused(&self, reason: &'static str) {
+        self.connections_refused.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
+    /// `handshake`, `head`, `idle`, `send` or `evicted`.
+    pub fn connection_closed(&self, reason: &'static str) {
+        self.connections_closed.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
     pub fn database_error(&self, kind: &'static str) {
         self.database_errors.get_or_create(&KindLabel { kind }).inc();
+    }
+
+    /// `taken`, `coalesced`, `unneeded` or `malformed`.
+    pub fn notified(&self, kind: &'static str, outcome: &'static str) {
+        self.notifications.get_or_create(&NotificationLabels { kind, outcome }).inc();
     }
 
     pub fn list_changed(&self) {
@@ -138,6 +185,7 @@ impl Metrics {
         self.calls_running.set(count(readings.calls_running));
         self.finishes_pending.set(count(readings.finishes_pending));
         self.sessions.set(count(readings.sessions));
+        self.http_connections.set(count(readings.http_connections));
         self.connections_used.set(count(readings.database_connections.0));
         self.connections.set(count(readings.database_connections.1));
         self.worker_processes.set(count(readings.worker_processes));

@@ -19,6 +19,16 @@ impl Scope {
     }
 }
 
+/// Whether this could be a scope's place: anybody's text can come where one is expected.
+pub fn is_place(text: &str) -> bool {
+    let is_part = |part: &str| pml_core::name::check_part("part", part).is_ok();
+    text.len() <= LONGEST_PLACE
+        && text.split_once('.').is_some_and(|(org, project)| is_part(org) && is_part(project))
+}
+
+/// Two names of 63 bytes and what stands between them.
+const LONGEST_PLACE: usize = 127;
+
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{} as {}", self.org, self.project, self.actor)
@@ -66,4 +76,19 @@ impl Caller {
 /// An id that sorts by time.
 pub fn new_request_id() -> String {
     Uuid::now_v7().simple().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_place;
+
+    #[test]
+    fn a_place_is_two_names() {
+        assert!(is_place("local.default") && is_place("a_1.b-2"));
+        let long = format!("{0}.{0}", "a".repeat(63));
+        assert!(is_place(&long) && !is_place(&format!("{long}a")));
+        for wrong in ["", ".", "a", "a.", ".b", "a.b.c", "a b.c", "a.b\n", "1.2", "é.b"] {
+            assert!(!is_place(wrong), "{wrong}");
+        }
+    }
 }

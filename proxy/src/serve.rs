@@ -1,18 +1,25 @@
 //! `pml serve` and `pml stdio`: start, serve, stop in good order.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use rmcp::ServiceExt;
 use tokio::{
     net::TcpListener,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 
-use crate::{app::App, config::Config, handler::Handler, http};
+use crate::{
+    app::App,
+    config::{Config, DoorLimits},
+    handler::Handler,
+    http::{self, Tls, TlsError},
+};
 
 /// Why serving ended other than by a signal.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
+    #[error("{0}")]
+    Tls(#[from] TlsError),
     #[error("The sandbox can't be started: {0}")]
     Sandbox(#[from] pml_worker::StartError),
     #[error(
@@ -27,7 +34,9 @@ pub enum ServeError {
 
 /// Serves HTTP until SIGTERM or SIGINT.
 pub async fn over_http(config: Config) -> Result<(), ServeError> {
-    let http_config = config.http.clone();
+    let mut http_config = config.http.clone();
+    let tls = http_config.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
+    fit_into_system(&mut http_config.door);
     let address = http_config.bind;
     let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => {
@@ -38,11 +47,47 @@ pub async fn over_http(config: Config) -> Result<(), ServeError> {
     let bound = listener.local_addr().unwrap_or(address);
     let signalled = shutdown_signal()?;
     let app = App::start(config).await?;
-    tracing::info!(url = format!("http://{bound}/mcp"), require_token = http_config.require_token, "serving");
-    let served = http::serve(app.clone(), http_config, listener, signalled).await;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    tracing::info!(
+        url = format!("{scheme}://{bound}/mcp"),
+        require_token = http_config.require_token,
+        "serving"
+    );
+    if let Some(tls) = tls.clone() {
+        tokio::spawn(reload_on_hangup(tls, hangup()?));
+    }
+    http::serve(app.clone(), http_config, tls, listener, signalled).await;
     app.close().await;
     tracing::info!("stopped");
-    served.map_err(|source| ServeError::Io { what: "Serving failed".into(), source })
+    Ok(())
+}
+
+/// Files that the proxy has open besides its connections: to Postgres, the sandbox and the servers.
+const OTHER_FILES: u64 = 200;
+
+/// Takes no more connections than the system lets it have files open.
+fn fit_into_system(door: &mut DoorLimits) {
+    let Some(files) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else { return };
+    let room = usize::try_from(files.saturating_sub(OTHER_FILES).max(1)).unwrap_or(usize::MAX);
+    if door.connections > room {
+        tracing::warn!(
+            max_connections = room,
+            open_files = files,
+            "fewer connections than max_connections: the limit of open files is too low (ulimit -n)"
+        );
+        door.connections = room;
+    }
+}
+
+fn hangup() -> Result<Signal, ServeError> {
+    signal(SignalKind::hangup())
+        .map_err(|source| ServeError::Io { what: "Can't wait for signals".into(), source })
+}
+
+async fn reload_on_hangup(tls: Arc<Tls>, mut hangup: Signal) {
+    while hangup.recv().await.is_some() {
+        tls.reload();
+    }
 }
 
 /// Serves standard input and output until the client closes them, or SIGTERM or SIGINT.

@@ -2,16 +2,19 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{
+    changes::{Hint, RECHECK},
     database::{Database, DatabaseError},
-    scope::Principal,
+    scope::{Identity, Principal},
 };
 
 const PREFIX: &str = "pml_";
@@ -19,6 +22,8 @@ const PREFIX: &str = "pml_";
 const REMEMBERED: Duration = Duration::from_secs(30);
 /// Wrong tokens aren't remembered, so only valid ones take room.
 const MOST_REMEMBERED: usize = 10_000;
+/// Tokens whose last hint is remembered.
+const MOST_HINTED: usize = 1_000;
 
 /// A new token: 256 random bits.
 pub fn generate() -> Result<String, getrandom::Error> {
@@ -39,27 +44,59 @@ fn hex(bytes: &[u8]) -> String {
 /// Valid tokens as far as this proxy knows.
 pub struct Tokens {
     database: Database,
-    known: Mutex<HashMap<String, Known>>,
+    state: Mutex<State>,
+    hinted: Notify,
 }
 
-#[derive(Clone)]
+#[derive(Default)]
+struct State {
+    known: HashMap<String, Known>,
+    /// The hashes of the known ones.
+    by_id: HashMap<Uuid, String>,
+    /// Counts hints.
+    now: u64,
+    /// When any token may have changed.
+    all_hinted: u64,
+    /// When this token may have changed, if that was later. It may not be known: an answer about it may be on its way.
+    hinted: HashMap<Uuid, u64>,
+}
+
 struct Known {
     principal: Principal,
     until: Instant,
     /// Ends the streams that were opened with it.
-    revoked: CancellationToken,
+    revoked: Arc<Revocation>,
+    /// Whether it must be asked about for the sake of its streams.
+    is_hinted: bool,
 }
 
-/// A token that is good, and the signal that it no longer is.
+impl Known {
+    /// Whether a stream, or for a moment a request, depends on it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.revoked) > 1
+    }
+}
+
+/// The signal that a token is no longer good.
+#[derive(Default)]
+pub struct Revocation(CancellationToken);
+
+impl Revocation {
+    pub(crate) fn signal(&self) -> CancellationToken {
+        self.0.clone()
+    }
+}
+
+/// A token that is good, and the signal that it no longer is. Whoever depends on the signal must hold it.
 #[derive(Clone)]
 pub struct Accepted {
     pub principal: Principal,
-    pub revoked: CancellationToken,
+    pub revoked: Arc<Revocation>,
 }
 
 impl Tokens {
     pub fn new(database: Database) -> Tokens {
-        Tokens { database, known: Mutex::default() }
+        Tokens { database, state: Mutex::default(), hinted: Notify::new() }
     }
 
     /// Whose token it is; `None` if it isn't valid.
@@ -69,71 +106,218 @@ impl Tokens {
             return Ok(None);
         }
         let hash = hash(token);
-        if let Some(known) = self.lock().get(&hash).filter(|known| known.until > Instant::now()) {
-            return Ok(Some(Accepted { principal: known.principal.clone(), revoked: known.revoked.clone() }));
-        }
-        match self.database.check_token(&hash).await? {
-            Some(principal) => Ok(Some(self.remember(hash, principal))),
-            None => {
-                self.forget(&hash);
-                Ok(None)
+        let asked = {
+            let state = self.lock();
+            if let Some(known) = state.known.get(&hash).filter(|known| known.until > Instant::now()) {
+                return Ok(Some(Accepted {
+                    principal: known.principal.clone(),
+                    revoked: known.revoked.clone(),
+                }));
             }
-        }
-    }
-
-    fn remember(&self, hash: String, principal: Principal) -> Accepted {
-        let mut known = self.lock();
-        if known.len() >= MOST_REMEMBERED {
-            let now = Instant::now();
-            known.retain(|_, known| known.until > now);
-        }
-        let entry = known.entry(hash).or_insert_with(|| Known {
-            principal: principal.clone(),
-            until: Instant::now(),
-            revoked: CancellationToken::new(),
-        });
-        entry.principal = principal.clone();
-        entry.until = Instant::now() + REMEMBERED;
-        Accepted { principal, revoked: entry.revoked.clone() }
-    }
-
-    fn forget(&self, hash: &str) {
-        if let Some(known) = self.lock().remove(hash) {
-            known.revoked.cancel();
-        }
-    }
-
-    /// Asks Postgres about every known token again; until it answers, none is taken for granted.
-    pub fn recheck(self: &Arc<Self>) {
-        let hashes: Vec<String> = {
-            let mut known = self.lock();
-            let now = Instant::now();
-            known.values_mut().for_each(|known| known.until = now);
-            known.keys().cloned().collect()
+            state.now
         };
-        if hashes.is_empty() {
-            return;
+        self.ask(hash, asked).await
+    }
+
+    async fn ask(&self, hash: String, asked: u64) -> Result<Option<Accepted>, DatabaseError> {
+        let principal = self.database.check_token(&hash).await?;
+        let mut state = self.lock();
+        let Some(principal) = principal else {
+            state.forget(&hash);
+            return Ok(None);
+        };
+        let (accepted, is_doubtful) = state.remember(hash, principal, asked);
+        if is_doubtful {
+            self.hinted.notify_one();
         }
-        let tokens = self.clone();
-        tokio::spawn(async move {
+        Ok(Some(accepted))
+    }
+
+    /// Somebody says that this token has changed. It is asked about when it is next used, and now if streams depend on it.
+    pub(crate) fn hint(&self, id: Uuid) -> Hint {
+        let mut state = self.lock();
+        state.note_hint(id);
+        let hint = state.doubt(id);
+        if hint == Hint::Taken {
+            self.hinted.notify_one();
+        }
+        hint
+    }
+
+    /// Any token may have changed.
+    pub(crate) fn hint_all(&self) {
+        let mut state = self.lock();
+        state.now += 1;
+        state.all_hinted = state.now;
+        state.hinted.clear();
+        let ids: Vec<Uuid> = state.by_id.keys().copied().collect();
+        for id in ids {
+            state.doubt(id);
+        }
+        self.hinted.notify_one();
+    }
+
+    /// Asks about tokens that may have changed and on which streams depend.
+    pub(crate) async fn follow_hints(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.hinted.notified() => {}
+            }
+            let next = tokio::time::Instant::now() + RECHECK;
+            let (hashes, asked) = self.lock().take_hinted();
             for hash in hashes {
-                match tokens.database.check_token(&hash).await {
-                    Ok(Some(principal)) => drop(tokens.remember(hash, principal)),
-                    Ok(None) => tokens.forget(&hash),
-                    Err(error) => tracing::warn!(%error, "a token can't be checked now"),
+                if let Err(error) = self.ask(hash.clone(), asked).await {
+                    tracing::warn!(%error, "a token can't be checked now");
+                    if error.is_passing() && self.lock().doubt_again(&hash) {
+                        self.hinted.notify_one();
+                    }
                 }
             }
-        });
+            tokio::time::sleep_until(next).await;
+        }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Bounded: beyond that, any token may have changed.
+    fn note_hint(&mut self, id: Uuid) {
+        self.now += 1;
+        if self.hinted.len() >= MOST_HINTED {
+            self.hinted.clear();
+            self.all_hinted = self.now;
+        }
+        self.hinted.insert(id, self.now);
+    }
+
+    fn is_hinted_since(&self, id: Uuid, asked: u64) -> bool {
+        self.hinted.get(&id).copied().unwrap_or(0).max(self.all_hinted) > asked
+    }
+
+    fn doubt(&mut self, id: Uuid) -> Hint {
+        let known = self.by_id.get(&id).and_then(|hash| self.known.get_mut(hash));
+        let Some(known) = known else { return Hint::Unneeded };
+        known.until = Instant::now();
+        if std::mem::replace(&mut known.is_hinted, true) { Hint::Coalesced } else { Hint::Taken }
+    }
+
+    fn doubt_again(&mut self, hash: &str) -> bool {
+        self.known.get_mut(hash).map(|known| known.is_hinted = true).is_some()
+    }
+
+    fn take_hinted(&mut self) -> (Vec<String>, u64) {
+        let mut hashes = Vec::new();
+        for (hash, known) in &mut self.known {
+            if std::mem::take(&mut known.is_hinted) && known.is_in_use() {
+                hashes.push(hash.clone());
+            }
+        }
+        (hashes, self.now)
+    }
+
+    /// The answer counts from when it was asked for; whether a hint came in between.
+    fn remember(&mut self, hash: String, principal: Principal, asked: u64) -> (Accepted, bool) {
+        let now = Instant::now();
+        if self.known.len() >= MOST_REMEMBERED {
+            self.known.retain(|_, known| known.until > now || known.is_in_use());
+            let known = &self.known;
+            self.by_id.retain(|_, hash| known.contains_key(hash));
+        }
+        let id = match principal.identity {
+            Identity::Token(id) => Some(id),
+            Identity::Configured => None,
+        };
+        let is_doubtful = id.is_some_and(|id| self.is_hinted_since(id, asked));
+        if let Some(id) = id {
+            self.by_id.insert(id, hash.clone());
+        }
+        let entry = self.known.entry(hash).or_insert_with(|| Known {
+            principal: principal.clone(),
+            until: now,
+            revoked: Arc::default(),
+            is_hinted: false,
+        });
+        entry.principal = principal.clone();
+        entry.until = if is_doubtful { now } else { now + REMEMBERED };
+        entry.is_hinted = is_doubtful;
+        (Accepted { principal, revoked: entry.revoked.clone() }, is_doubtful)
+    }
+
+    fn forget(&mut self, hash: &str) {
+        if let Some(known) = self.known.remove(hash) {
+            if let Identity::Token(id) = known.principal.identity {
+                self.by_id.remove(&id);
+            }
+            known.revoked.0.cancel();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{generate, hash};
+    use std::time::Instant;
+
+    use uuid::Uuid;
+
+    use super::{MOST_HINTED, State, generate, hash};
+    use crate::{
+        changes::Hint,
+        scope::{Identity, Principal, Scope},
+    };
+
+    fn principal(id: Uuid) -> Principal {
+        let scope = Scope { org: "o".into(), project: "p".into(), actor: "a".into() };
+        Principal { identity: Identity::Token(id), scope }
+    }
+
+    fn is_known(state: &State, hash: &str) -> bool {
+        state.known.get(hash).is_some_and(|known| known.until > Instant::now())
+    }
+
+    #[test]
+    fn a_hint_drops_what_is_known_and_asks_only_for_streams() {
+        let (mut state, id) = (State::default(), Uuid::from_u128(1));
+        let (accepted, _) = state.remember("h".into(), principal(id), 0);
+        assert!(is_known(&state, "h"));
+        state.note_hint(id);
+        assert_eq!((state.doubt(id), state.doubt(id)), (Hint::Taken, Hint::Coalesced));
+        assert!(!is_known(&state, "h"));
+        assert_eq!(state.take_hinted().0, ["h"], "somebody depends on it");
+        drop(accepted);
+        state.doubt(id);
+        assert!(state.take_hinted().0.is_empty());
+        assert_eq!(state.doubt(Uuid::from_u128(2)), Hint::Unneeded);
+    }
+
+    #[test]
+    fn an_answer_from_before_a_hint_is_not_remembered() {
+        let (mut state, id) = (State::default(), Uuid::from_u128(1));
+        let asked = state.now;
+        state.note_hint(id);
+        let (accepted, is_doubtful) = state.remember("h".into(), principal(id), asked);
+        assert!(is_doubtful && !is_known(&state, "h"));
+        assert_eq!(state.take_hinted().0, ["h"]);
+        let now = state.now;
+        assert!(!state.remember("h".into(), principal(id), now).1 && is_known(&state, "h"));
+        state.forget("h");
+        assert!(accepted.revoked.signal().is_cancelled() && state.by_id.is_empty());
+    }
+
+    #[test]
+    fn a_flood_of_hints_takes_bounded_room() {
+        let mut state = State::default();
+        let asked = state.now;
+        for id in 0..20_000 {
+            state.note_hint(Uuid::from_u128(id));
+        }
+        assert!(state.hinted.len() <= MOST_HINTED && state.known.is_empty());
+        assert!(state.is_hinted_since(Uuid::from_u128(0), asked), "nothing is missed");
+        assert!(!state.is_hinted_since(Uuid::from_u128(0), state.now));
+    }
 
     #[test]
     fn tokens_are_long_random_and_hashed() {

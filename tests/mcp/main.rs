@@ -3,6 +3,9 @@
 mod changes;
 mod commands;
 mod execute;
+mod floods;
+mod forwarded;
+mod front_door;
 mod listing;
 mod outages;
 mod passed_on;
@@ -13,3 +16,5 @@ mod request_ids;
 mod safety;
 mod servers;
 mod stdio;
+mod strict_http;
+mod tls;

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use pml_tests::{
     Ask, Database,
-    mcp::{Agent, Era, Proxy, ProxySetup, eventually, runtime, signal, text},
+    mcp::{Agent, Era, Proxy, ProxySetup, eventually, new_token, runtime, signal, text},
     peers::{node, npm, program, servers_file},
 };
 use serde_json::{Value, json};
@@ -66,6 +66,20 @@ fn processes(proxy: &Proxy, server: &str) -> Vec<u32> {
         is_node && command.contains(server) && under(*pid)
     })
     .collect()
+}
+
+#[test]
+fn a_server_s_tool_is_called_where_nobody_has_listed_tools() {
+    let place = Place::new();
+    let proxy = place.proxy(&json!({"everything": everything()}));
+    for era in Era::BOTH {
+        let (_, token) = new_token(&place.database, &format!("org_{era:?}"), "ann");
+        let agent = Agent::with_token(&proxy.url, era, &token);
+        let echo = agent.call("mcp__everything__echo", json!({"message": "hi"}));
+        assert_eq!(text(&echo), "Echo: hi", "{era:?}");
+        let unknown = agent.try_call("mcp__everything__none", json!({})).expect_err("no such tool");
+        assert!(unknown.to_string().contains("Unknown tool: mcp__everything__none"), "{unknown}");
+    }
 }
 
 #[test]

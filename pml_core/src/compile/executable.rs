@@ -135,6 +135,9 @@ mod tests {
             ("try {} catch (e: any) {}", "try {} catch (e) { __pml.outcome(\"d1\", \"catch\");}"),
             ("const { a, b }: { a: string, b?: number } = args", "const { a, b } = args"),
             ("(x as any).y = 1; (<any>x).z = 2; x!.w = 3", "(x).y = 1; (x).z = 2; x.w = 3"),
+            ("f?.g<number>?.(1); f?.g<number>(1); f?.<number>(1)", "f?.g?.(1); f?.g(1); f?.(1)"),
+            ("f?.[0]<number>?.(1); f.g<number>?.(1); x = f?.g<number>", "f?.[0]?.(1); f.g?.(1); x = f?.g"),
+            ("f?.g /* a */ <number /* b */>?.(1)", "f?.g/*a*/?.(1)"),
         ] {
             let actual = executable(code);
             let squeeze = |text: &str| text.split_whitespace().collect::<String>();

@@ -15,6 +15,7 @@ mod names;
 mod output;
 mod parameters;
 mod parse;
+mod pauses;
 mod provides;
 mod references;
 mod source;

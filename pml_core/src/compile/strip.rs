@@ -14,6 +14,7 @@ use super::edits::{Edits, line_ends};
 use super::enums::enum_edits;
 use super::error::{CompileError, ErrorKind};
 use super::parse::{Parsed, offset, range};
+use super::pauses::first_pause;
 use super::value::{prop_name, without_types};
 use decorators::{Form, decorators_of, is_anonymous};
 
@@ -174,7 +175,15 @@ impl Stripper<'_> {
 
     /// `expr as T`: where the next line starts with a bracket, the type was all that kept it a statement of its own.
     fn remove_type_after(&mut self, expr: &Expr, whole: Span) {
-        let removed = range(expr.span()).end..range(whole).end;
+        self.remove_types(expr, range(expr.span()).end..range(whole).end);
+    }
+
+    /// `expr<T>`: after `?.` the parser counts the type arguments to the expression too.
+    fn remove_type_arguments(&mut self, instantiation: &TsInstantiation) {
+        self.remove_types(&instantiation.expr, range(instantiation.type_args.span));
+    }
+
+    fn remove_types(&mut self, expr: &Expr, removed: Range<usize>) {
         let next = skip_blanks(self.code, removed.end);
         let between = self.text(removed.end..next);
         let hazard = !line_ends(between).is_empty() && self.text(next..next + 1).starts_with(['(', '[', '`']);
@@ -404,7 +413,7 @@ impl Visit for Stripper<'_> {
         match expr {
             Expr::TsAs(inner) => self.remove_type_after(&inner.expr, inner.span),
             Expr::TsSatisfies(inner) => self.remove_type_after(&inner.expr, inner.span),
-            Expr::TsInstantiation(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::TsInstantiation(inner) => self.remove_type_arguments(inner),
             Expr::TsNonNull(inner) => self.remove_bang(&inner.expr, inner.span),
             Expr::TsTypeAssertion(inner) => self.remove_type_before(&inner.expr, inner.span),
             Expr::TsConstAssertion(inner) if inner.expr.span().lo > inner.span.lo => {
@@ -421,7 +430,7 @@ impl Visit for Stripper<'_> {
             SimpleAssignTarget::TsSatisfies(inner) => self.remove_type_after(&inner.expr, inner.span),
             SimpleAssignTarget::TsNonNull(inner) => self.remove_bang(&inner.expr, inner.span),
             SimpleAssignTarget::TsTypeAssertion(inner) => self.remove_type_before(&inner.expr, inner.span),
-            SimpleAssignTarget::TsInstantiation(inner) => self.remove_type_after(&inner.expr, inner.span),
+            SimpleAssignTarget::TsInstantiation(inner) => self.remove_type_arguments(inner),
             _ => target.visit_children_with(self),
         }
     }
@@ -461,6 +470,10 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        if let Some(pause) = first_pause(&arrow.params) {
+            let message = format!("`{}` can't stand in an arrow function's parameters", pause.word);
+            self.refuse_syntax(pause.span, message, "give the parameter its value in the function's body");
+        }
         let end = skip_blanks(self.code, range(arrow.span).end);
         let is_tried_in_choice =
             arrow.return_type.is_some() && self.text(end..self.code.len()).starts_with(':');

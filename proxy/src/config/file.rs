@@ -54,6 +54,23 @@ pub(super) struct FileHttp {
     pub requests_per_second: Option<u32>,
     pub concurrency: Option<usize>,
     pub drain_seconds: Option<f64>,
+    pub max_connections: Option<usize>,
+    pub max_connections_per_address: Option<usize>,
+    pub header_timeout: Option<f64>,
+    pub body_timeout: Option<f64>,
+    pub body_rate: Option<u64>,
+    pub idle_timeout: Option<f64>,
+    pub send_timeout: Option<f64>,
+    pub trusted_proxies: Option<Vec<String>>,
+    #[serde(default)]
+    pub tls: FileTls,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileTls {
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,6 +1,7 @@
 //! What the proxy was told: the file, then the environment, then the flags; checked as a whole before anything starts.
 
 mod file;
+mod http;
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
@@ -12,9 +13,9 @@ use crate::{
     downstream::{ConfigErrors, ParsedServers, ServerConfig, parse_servers},
     scope::Scope,
 };
-use file::{FileConfig, FileHttp, FileWorker};
+use file::{FileConfig, FileWorker};
+pub use http::{DoorLimits, HttpConfig, TlsFiles};
 
-const DEFAULT_BIND: &str = "127.0.0.1:7410";
 const MIB: u64 = 1024 * 1024;
 
 /// What is wrong with the configuration.
@@ -44,6 +45,8 @@ pub enum ConfigError {
          tokens with `pml token create`, or bind to a loopback address such as 127.0.0.1."
     )]
     OpenToAll { bind: SocketAddr },
+    #[error("{given} is set without {missing}. TLS needs both, the certificate and its key, as PEM files.")]
+    HalfOfTls { given: &'static str, missing: &'static str },
     #[error(
         "The log level \"{level}\" can't be understood ({why}). Examples: info, debug, info,pml_proxy=debug."
     )]
@@ -78,19 +81,6 @@ impl std::fmt::Debug for DatabaseConfig {
         // Not the addresses: they may hold passwords.
         f.debug_struct("DatabaseConfig").field("connections", &self.connections).finish_non_exhaustive()
     }
-}
-
-#[derive(Clone, Debug)]
-pub struct HttpConfig {
-    pub bind: SocketAddr,
-    pub require_token: bool,
-    pub allowed_hosts: Vec<String>,
-    pub allowed_origins: Vec<String>,
-    pub max_body: usize,
-    /// Requests a second for each principal; none is no limit.
-    pub rate: Option<std::num::NonZeroU32>,
-    pub concurrency: usize,
-    pub drain: Duration,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -152,7 +142,7 @@ impl Config {
         Ok(Config {
             database: DatabaseConfig { main, listen, connections, patience },
             scope,
-            http: http_config(http, file.http)?,
+            http: http::checked(http, file.http)?,
             limits: limits(&worker_file)?,
             worker: pool_config(worker_file)?,
             servers: servers.servers,
@@ -160,48 +150,6 @@ impl Config {
             log,
         })
     }
-}
-
-fn http_config(flags: HttpArgs, file: FileHttp) -> Result<HttpConfig, ConfigError> {
-    let default_bind =
-        || SocketAddr::from_str(DEFAULT_BIND).unwrap_or_else(|_| ([127, 0, 0, 1], 7410).into());
-    let bind = flags.bind.or(file.bind).unwrap_or_else(default_bind);
-    let loopback = bind.ip().is_loopback();
-    let require_token = flags.require_token.or(file.require_token).unwrap_or(!loopback);
-    if !loopback && !require_token {
-        return Err(ConfigError::OpenToAll { bind });
-    }
-    let concurrency = flags.concurrency.or(file.concurrency).unwrap_or(100);
-    positive("concurrency", concurrency)?;
-    let max_body = flags.max_body.or(file.max_body_bytes).unwrap_or(4 * MIB as usize);
-    positive("the largest body", max_body)?;
-    let allowed_hosts = flags.allowed_hosts.or(file.allowed_hosts).unwrap_or_default();
-    if let Some(wrong) = allowed_hosts.iter().find(|host| !is_host(host)) {
-        return Err(range(
-            "An allowed host",
-            wrong,
-            "a name or address, such as pml.example.com or [::1]:7410",
-        ));
-    }
-    let allowed_origins = flags.allowed_origins.or(file.allowed_origins).unwrap_or_default();
-    if let Some(wrong) = allowed_origins.iter().find(|origin| !is_origin(origin)) {
-        return Err(range(
-            "An allowed origin",
-            wrong,
-            "a scheme and a host, such as https://app.example.com",
-        ));
-    }
-    let rate = flags.rate.or(file.requests_per_second).unwrap_or(if require_token { 200 } else { 0 });
-    Ok(HttpConfig {
-        bind,
-        require_token,
-        allowed_hosts,
-        allowed_origins,
-        max_body,
-        rate: std::num::NonZeroU32::new(rate),
-        concurrency,
-        drain: seconds("drain", flags.drain.or(file.drain_seconds).unwrap_or(30.0))?,
-    })
 }
 
 fn pool_config(file: FileWorker) -> Result<PoolConfig, ConfigError> {
@@ -262,17 +210,6 @@ fn seconds(setting: &'static str, value: f64) -> Result<Duration, ConfigError> {
         .ok()
         .filter(|time| !time.is_zero() && *time <= Duration::from_secs(24 * 3600))
         .ok_or_else(|| range(setting, value, "a number of seconds above 0 and at most 86400"))
-}
-
-fn is_host(text: &str) -> bool {
-    let authority = text.parse::<http::uri::Authority>();
-    !text.contains('@') && authority.is_ok_and(|authority| !authority.host().is_empty())
-}
-
-/// Any port may be written as `*`.
-fn is_origin(text: &str) -> bool {
-    let host = text.split_once("://").map(|(_, host)| host.strip_suffix(":*").unwrap_or(host));
-    text == "null" || (host.is_some_and(is_host) && text.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 fn positive(setting: &'static str, value: usize) -> Result<(), ConfigError> {

@@ -1,11 +1,8 @@
 //! The one connection that listens for changes, straight to Postgres and never through a pooler.
 
-use std::{future::poll_fn, time::Duration};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
-use tokio::{
-    sync::mpsc,
-    time::{interval, sleep, timeout},
-};
+use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Config};
 use tokio_util::sync::CancellationToken;
 
@@ -18,32 +15,32 @@ use super::{
 /// How often a silent connection is asked whether it still lives.
 const PULSE: Duration = Duration::from_secs(10);
 
-/// What happened in the database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The tools of this `org.project` are others now.
-    Tools(String),
-    /// A token was revoked or changed.
-    Tokens,
+/// Who is told what happened in the database. Payloads are anybody's text. Nothing here may take long: what isn't taken
+/// yet waits in Postgres.
+pub trait Ears: Send + Sync + 'static {
+    /// The tools of this `org.project` are others now, somebody says.
+    fn tools_changed(&self, payload: &str);
+    /// The token with this id was revoked or changed, somebody says.
+    fn tokens_changed(&self, payload: &str);
     /// The connection is there (again); anything may have changed meanwhile.
-    Connected,
+    fn connected(&self);
     /// The connection is gone; nothing is heard until it is back.
-    Lost,
+    fn lost(&self);
 }
 
 /// Tells what happens until `stop`; connects again, with growing pauses, whenever the connection is lost.
-pub async fn listen(config: Config, changes: mpsc::UnboundedSender<Change>, stop: CancellationToken) {
+pub async fn listen(config: Config, ears: Arc<impl Ears>, stop: CancellationToken) {
     let connector = Connector::new();
     let mut pause = Duration::from_millis(50);
     loop {
         let lasted = tokio::select! {
             () = stop.cancelled() => return,
-            lasted = attend(&connector, &config, &changes) => lasted,
+            lasted = attend(&connector, &config, &ears) => lasted,
         };
         if let Ok(error) = lasted {
             // It worked for a while, so the next try comes at once.
             pause = Duration::from_millis(50);
-            let _ = changes.send(Change::Lost);
+            ears.lost();
             tracing::warn!(%error, "the connection that listens for changes is lost");
         } else if let Err(error) = lasted {
             tracing::warn!(%error, "can't listen for changes; trying again in {pause:?}");
@@ -59,39 +56,39 @@ pub async fn listen(config: Config, changes: mpsc::UnboundedSender<Change>, stop
 async fn attend(
     connector: &Connector,
     config: &Config,
-    changes: &mpsc::UnboundedSender<Change>,
+    ears: &Arc<impl Ears>,
 ) -> Result<DatabaseError, DatabaseError> {
     let (client, mut connection) = connector.open(config).await.map_err(|error| connect_error(&error))?;
-    let (sender, mut messages) = mpsc::unbounded_channel();
+    let heard = ears.clone();
+    // Each message is dealt with as it is read, so that a flood fills no queue.
     let driver = tokio::spawn(async move {
-        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-            if sender.send(message).is_err() {
-                return;
+        loop {
+            match poll_fn(|context| connection.poll_message(context)).await {
+                Some(Ok(AsyncMessage::Notification(note))) => match note.channel() {
+                    "pml_tools_changed" => heard.tools_changed(note.payload()),
+                    "pml_tokens_changed" => heard.tokens_changed(note.payload()),
+                    _ => {}
+                },
+                Some(Ok(AsyncMessage::Notice(notice))) => log_notice(&notice),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return connect_error(&error),
+                None => return DatabaseError::Unreachable("Postgres closed the connection".into()),
             }
         }
     });
     // Ends the driver, and with it the connection, whichever way this function ends.
-    let _driver = AbortOnDrop(driver);
+    let mut driver = AbortOnDrop(driver);
     client
         .batch_execute("LISTEN pml_tools_changed; LISTEN pml_tokens_changed")
         .await
         .map_err(|error| connect_error(&error))?;
-    let _ = changes.send(Change::Connected);
+    ears.connected();
     let mut pulse = interval(PULSE);
     loop {
         tokio::select! {
-            message = messages.recv() => match message {
-                Some(Ok(AsyncMessage::Notification(note))) => {
-                    let _ = changes.send(match note.channel() {
-                        "pml_tools_changed" => Change::Tools(note.payload().to_owned()),
-                        _ => Change::Tokens,
-                    });
-                }
-                Some(Ok(AsyncMessage::Notice(notice))) => log_notice(&notice),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Ok(connect_error(&error)),
-                None => return Ok(DatabaseError::Unreachable("Postgres closed the connection".into())),
-            },
+            ended = &mut driver.0 => {
+                return Ok(ended.unwrap_or_else(|error| DatabaseError::Unreachable(error.to_string())));
+            }
             _ = pulse.tick() => {
                 let alive = timeout(PULSE, client.simple_query("")).await;
                 if !matches!(alive, Ok(Ok(_))) {
@@ -102,7 +99,7 @@ async fn attend(
     }
 }
 
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
+struct AbortOnDrop(tokio::task::JoinHandle<DatabaseError>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

@@ -27,7 +27,7 @@ use crate::{config::DatabaseConfig, metrics::Metrics, scope::Caller};
 use connect::{Connector, Manager};
 use error::{Again, connect_error, statement_error};
 pub use error::{DatabaseError, Refusal};
-pub use listen::{Change, listen};
+pub use listen::{Ears, listen};
 pub use statements::{Begun, DiscoverArgs, TokenRow, ToolRow};
 
 /// A value and its type, for a statement that isn't prepared.

@@ -2,24 +2,28 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::limits::Permit;
+use crate::tokens::Revocation;
 
 pub(super) struct HeldBody {
     inner: Body,
-    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Only a stream ends with its token; an answer goes out whole.
+    ends: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<Revocation>)>,
     _permit: Permit,
 }
 
 impl HeldBody {
-    pub(super) fn around(inner: Body, permit: Permit, revoked: CancellationToken) -> Body {
-        Body::new(HeldBody { inner, revoked: Box::pin(revoked.cancelled_owned()), _permit: permit })
+    pub(super) fn around(inner: Body, permit: Permit, ends_with: Option<Arc<Revocation>>) -> Body {
+        let ends = ends_with.map(|revoked| (Box::pin(revoked.signal().cancelled_owned()), revoked));
+        Body::new(HeldBody { inner, ends, _permit: permit })
     }
 }
 
@@ -31,7 +35,9 @@ impl HttpBody for HeldBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.revoked.as_mut().poll(context).is_ready() {
+        if let Some((revoked, _)) = &mut self.ends
+            && revoked.as_mut().poll(context).is_ready()
+        {
             return Poll::Ready(None);
         }
         Pin::new(&mut self.inner).poll_frame(context)

@@ -1,24 +1,27 @@
 //! What every MCP request over HTTP passes first: who it is, how much it may, whose session it names.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
-    body::Body,
-    extract::{ConnectInfo, Request, State},
+    body::{Body, Bytes},
+    extract::{Extension, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{AUTHORIZATION, CONTENT_TYPE},
 };
-use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     body::HeldBody,
+    door::Client,
+    forwarded::limited_by,
+    incoming::BodyLimits,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
+    names::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
     plain::PlainCalls,
+    refused::Refused,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
     whole,
 };
@@ -38,40 +41,33 @@ pub(super) struct Gate {
     pub limits: HttpLimits,
     pub sessions: Arc<OwnedSessions>,
     pub plain: PlainCalls,
+    pub bodies: BodyLimits,
+    /// The names under which it may be asked.
+    pub hosts: Vec<HostPattern>,
+    /// Whose pages may ask.
+    pub origins: Vec<OriginPattern>,
     pub require_token: bool,
-}
-
-/// Why a request isn't let in.
-struct Refused {
-    status: StatusCode,
-    /// For the metrics.
-    reason: &'static str,
-    message: String,
-    retry_after: Option<Duration>,
-}
-
-impl Refused {
-    fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Refused {
-        Refused { status, reason, message: message.into(), retry_after: None }
-    }
-
-    fn unauthorized(message: &str) -> Refused {
-        Refused::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
-    }
 }
 
 pub(super) async fn guard(
     State(gate): State<Arc<Gate>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(client): Extension<Client>,
     request: Request,
     next: Next,
 ) -> Response {
     let request_id = request_id(request.headers());
-    let mut response = match gate.let_in(peer, request, next, &request_id).await {
+    let mut response = match gate.let_in(&client, request, next, &request_id).await {
         Ok(response) => response,
         Err(refused) => {
             gate.app.metrics.refused(refused.reason);
-            tracing::info!(request_id, %peer, status = refused.status.as_u16(), reason = refused.reason, "refused");
+            tracing::info!(
+                request_id,
+                client = %client.sender.address,
+                encrypted = client.sender.is_encrypted,
+                status = refused.status.as_u16(),
+                reason = refused.reason,
+                "refused"
+            );
             refused.into_response()
         }
     };
@@ -84,28 +80,35 @@ pub(super) async fn guard(
 impl Gate {
     async fn let_in(
         &self,
-        peer: SocketAddr,
-        mut request: Request,
+        client: &Client,
+        request: Request,
         next: Next,
         request_id: &str,
     ) -> Result<Response, Refused> {
-        let accepted = self.authenticate(peer, request.headers()).await?;
+        self.check_names(&request)?;
+        let address = limited_by(client.sender.address);
+        let accepted = self.authenticate(address, request.headers()).await?;
+        client.connection.let_in();
         let identity = accepted.principal.identity.clone();
         let key = match &identity {
-            Identity::Configured => Key::Address(peer.ip()),
+            Identity::Configured => Key::Address(address),
             token @ Identity::Token(_) => Key::Identity(token.clone()),
         };
         self.limits.check_rate(&key)?;
         self.check_session(&request, &identity)?;
         let streams = is_stream(&request);
+        let (head, body) = request.into_parts();
+        // A body that isn't there yet takes nobody's place.
+        let body = match head.method {
+            Method::POST => self.bodies.read(body, &key, &self.limits).await?,
+            _ => Bytes::new(),
+        };
         let permit = if streams { self.limits.begin_stream(key)? } else { self.limits.begin_request(key)? };
         let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
-        request = match self.plain.answer(request, &caller).await {
-            Ok(response) => {
-                return Ok(response.map(|body| HeldBody::around(body, permit, CancellationToken::new())));
-            }
-            Err(request) => request,
-        };
+        if let Some(response) = self.plain.answer(&head, &body, &caller).await {
+            return Ok(response.map(|body| HeldBody::around(body, permit, None)));
+        }
+        let mut request = Request::from_parts(head, Body::from(body));
         request.extensions_mut().insert(caller);
         let ends_session = request.method() == Method::DELETE;
         let is_json = request
@@ -121,17 +124,34 @@ impl Gate {
         // rmcp blames the type of the body for what is in it.
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let message = "The body isn't one JSON-RPC message (batches aren't part of the protocol).";
-            return Err(Refused::new(StatusCode::BAD_REQUEST, "body", message));
+            return Err(Refused::bad_request("body", message));
         }
         if !streams {
             response = whole::at_once(response).await;
         }
         // A call that runs may finish; a stream would go on telling.
-        let end = if streams { accepted.revoked } else { CancellationToken::new() };
-        Ok(response.map(|body| HeldBody::around(body, permit, end)))
+        let ends_with = streams.then_some(accepted.revoked);
+        Ok(response.map(|body| HeldBody::around(body, permit, ends_with)))
     }
 
-    async fn authenticate(&self, peer: SocketAddr, headers: &HeaderMap) -> Result<Accepted, Refused> {
+    /// A page whose name was made to point here comes under its own name.
+    fn check_names(&self, request: &Request) -> Result<(), Refused> {
+        let asked = asked_as(request.uri(), request.version(), request.headers());
+        let forbidden = |message| Err(Refused::new(StatusCode::FORBIDDEN, "host", message));
+        if !is_named(asked.ok().flatten(), &self.hosts) {
+            return forbidden(
+                "The Host header isn't an allowed name; add it to allowed_hosts (--allowed-host).",
+            );
+        }
+        if !is_of_allowed_page(request.headers(), &self.origins) {
+            return forbidden(
+                "Pages of this Origin may not ask; add it to allowed_origins (--allowed-origin).",
+            );
+        }
+        Ok(())
+    }
+
+    async fn authenticate(&self, address: IpAddr, headers: &HeaderMap) -> Result<Accepted, Refused> {
         let Some(header) = headers.get(AUTHORIZATION) else {
             if self.require_token {
                 return Err(Refused::unauthorized(
@@ -139,7 +159,7 @@ impl Gate {
                 ));
             }
             let principal = self.app.configured.clone();
-            return Ok(Accepted { principal, revoked: CancellationToken::new() });
+            return Ok(Accepted { principal, revoked: Arc::default() });
         };
         let token = header.to_str().ok().and_then(|value| {
             let (scheme, token) = value.split_once(' ')?;
@@ -151,7 +171,7 @@ impl Gate {
         match self.app.tokens.check(token).await {
             Ok(Some(accepted)) => Ok(accepted),
             Ok(None) => {
-                self.limits.wrong_token(peer.ip())?;
+                self.limits.wrong_token(address)?;
                 Err(Refused::unauthorized("The token isn't valid: it is wrong, revoked or expired."))
             }
             Err(error) => Err(Refused {
@@ -193,28 +213,14 @@ impl From<TooMuch> for Refused {
             "rate" => (StatusCode::TOO_MANY_REQUESTS, "Too many requests in a second."),
             "wrong_tokens" => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens from this address."),
             "sessions" => (StatusCode::SERVICE_UNAVAILABLE, "Too many open sessions; close some."),
+            "bodies" => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many request bodies are on their way at the same time; send them faster or one by one.",
+            ),
             "streams" => (StatusCode::SERVICE_UNAVAILABLE, "Too many open streams; close some."),
             _ => (StatusCode::SERVICE_UNAVAILABLE, "Too many requests are under way at the same time."),
         };
         Refused { retry_after: Some(too_much.retry_after), ..Refused::new(status, too_much.reason, message) }
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        // The message is for people, in the form that MCP clients show.
-        let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": self.message}});
-        let mut response = Response::new(Body::from(body.to_string()));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pml\""));
-        }
-        if let Some(wait) = self.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
-        }
-        response
     }
 }
 

@@ -1,26 +1,29 @@
 //! `/healthz`: the process answers. `/readyz`: it can serve. `/metrics`: for Prometheus, on this machine.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{ConnectInfo, State},
+    extract::{Extension, Request, State},
     response::{IntoResponse, Response},
 };
-use http::{
-    HeaderMap, StatusCode,
-    header::{CONTENT_TYPE, HOST},
-};
+use http::{StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use super::session::OwnedSessions;
+use super::{
+    connections::Connections,
+    door::Client,
+    names::{HostPattern, asked_as, is_named},
+    session::OwnedSessions,
+};
 use crate::app::App;
 
 pub(super) struct Watch {
     pub app: Arc<App>,
     pub sessions: Arc<OwnedSessions>,
+    pub connections: Arc<Connections>,
     /// The names of this machine.
-    pub hosts: Vec<String>,
+    pub hosts: Vec<HostPattern>,
 }
 
 /// Whoever asks has little patience.
@@ -51,20 +54,15 @@ pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
 /// Numbers about all tenants, so not for everyone who can reach the port.
 pub(super) async fn metrics(
     State(watch): State<Arc<Watch>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
+    Extension(client): Extension<Client>,
+    request: Request,
 ) -> Response {
     // A page whose name was made to point here asks from this machine too, but under its own name.
-    if !peer.ip().is_loopback() || !is_named(&headers, &watch.hosts) {
+    let asked = asked_as(request.uri(), request.version(), request.headers());
+    if !client.sender.is_local || !is_named(asked.ok().flatten(), &watch.hosts) {
         return (StatusCode::FORBIDDEN, "Metrics are for this machine only.\n").into_response();
     }
-    let text = watch.app.metrics.render(watch.app.readings(watch.sessions.count()));
+    let readings = watch.app.readings(watch.sessions.count(), watch.connections.count());
+    let text = watch.app.metrics.render(readings);
     ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
-}
-
-/// Whether it is asked under one of these names.
-pub(super) fn is_named(headers: &HeaderMap, names: &[String]) -> bool {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let host = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(host, _)| host);
-    names.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
 }

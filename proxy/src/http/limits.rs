@@ -18,6 +18,9 @@ use crate::{config::HttpConfig, scope::Identity};
 const TOGETHER: usize = 10;
 /// Event streams of one principal.
 const STREAMS: usize = 200;
+/// Largest bodies that one principal may have on their way at the same time, and all together.
+const UNFINISHED_BODIES: usize = 16;
+const UNFINISHED_BODIES_TOGETHER: usize = 64;
 /// Sessions of one principal.
 pub(super) const SESSIONS: usize = 1_000;
 /// Wrong tokens from one address: a few at once, then slowly.
@@ -41,6 +44,8 @@ pub(super) struct HttpLimits {
     wrong_tokens: DefaultKeyedRateLimiter<IpAddr>,
     requests: Arc<Counted>,
     streams: Arc<Counted>,
+    /// Bytes of bodies that aren't whole yet: they have no place among the requests, however slowly they come.
+    bodies: Arc<Counted>,
 }
 
 impl HttpLimits {
@@ -49,8 +54,12 @@ impl HttpLimits {
         HttpLimits {
             rate: config.rate.map(|rate| RateLimiter::keyed(quota(rate))),
             wrong_tokens: RateLimiter::keyed(Quota::per_minute(WRONG_TOKENS_A_MINUTE)),
-            requests: Arc::new(Counted::new(config.concurrency)),
-            streams: Arc::new(Counted::new(STREAMS)),
+            requests: Arc::new(Counted::new(config.concurrency, config.concurrency * TOGETHER)),
+            streams: Arc::new(Counted::new(STREAMS, STREAMS * TOGETHER)),
+            bodies: Arc::new(Counted::new(
+                config.max_body.saturating_mul(UNFINISHED_BODIES),
+                config.max_body.saturating_mul(UNFINISHED_BODIES_TOGETHER),
+            )),
         }
     }
 
@@ -72,11 +81,16 @@ impl HttpLimits {
         self.streams.take(key, "streams")
     }
 
+    /// Room for a body on its way, empty at first.
+    pub(super) fn room_for_body(&self, key: Key) -> Permit {
+        Permit { counted: self.bodies.clone(), key, amount: 0 }
+    }
+
     /// Waits until no request is under way.
     pub(super) async fn requests_ended(&self) {
         loop {
             let given_back = self.requests.given_back.notified();
-            if self.requests.lock().is_empty() {
+            if self.requests.lock().all == 0 {
                 return;
             }
             given_back.await;
@@ -106,44 +120,68 @@ fn check<K: Hash + Eq + Clone>(
 
 struct Counted {
     each: usize,
-    state: Mutex<HashMap<Key, usize>>,
+    together: usize,
+    state: Mutex<Counts>,
     given_back: Notify,
 }
 
+#[derive(Default)]
+struct Counts {
+    of: HashMap<Key, usize>,
+    all: usize,
+}
+
 impl Counted {
-    fn new(each: usize) -> Counted {
-        Counted { each, state: Mutex::default(), given_back: Notify::new() }
+    fn new(each: usize, together: usize) -> Counted {
+        Counted { each, together, state: Mutex::default(), given_back: Notify::new() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, usize>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Counts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(self: &Arc<Self>, key: Key, reason: &'static str) -> Result<Permit, TooMuch> {
-        let mut counts = self.lock();
-        let all: usize = counts.values().sum();
-        let own = counts.get(&key).copied().unwrap_or(0);
-        if own >= self.each || all >= self.each * TOGETHER {
-            return Err(TooMuch { reason, retry_after: Duration::from_secs(1) });
-        }
-        counts.insert(key.clone(), own + 1);
-        Ok(Permit { counted: self.clone(), key })
+        let mut permit = Permit { counted: self.clone(), key, amount: 0 };
+        permit.take(1, reason)?;
+        Ok(permit)
     }
 }
 
-/// Room for one request or stream, given back when dropped.
+/// Room for one request or stream, or for so many bytes, given back when dropped.
 pub(super) struct Permit {
     counted: Arc<Counted>,
     key: Key,
+    amount: usize,
+}
+
+impl Permit {
+    /// Room for as many bytes more.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), TooMuch> {
+        self.take(bytes, "bodies")
+    }
+
+    fn take(&mut self, amount: usize, reason: &'static str) -> Result<(), TooMuch> {
+        let mut counts = self.counted.lock();
+        let own = counts.of.get(&self.key).copied().unwrap_or(0);
+        if own + amount > self.counted.each || counts.all + amount > self.counted.together {
+            return Err(TooMuch { reason, retry_after: Duration::from_secs(1) });
+        }
+        counts.all += amount;
+        counts.of.insert(self.key.clone(), own + amount);
+        drop(counts);
+        self.amount += amount;
+        Ok(())
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut counts = self.counted.lock();
-        if let Some(own) = counts.get_mut(&self.key) {
-            *own -= 1;
+        counts.all -= self.amount;
+        if let Some(own) = counts.of.get_mut(&self.key) {
+            *own -= self.amount;
             if *own == 0 {
-                counts.remove(&self.key);
+                counts.of.remove(&self.key);
             }
         }
         drop(counts);
@@ -160,7 +198,7 @@ mod tests {
 
     #[test]
     fn one_principal_leaves_room_for_others() {
-        let counted = Arc::new(Counted::new(2));
+        let counted = Arc::new(Counted::new(2, 20));
         let one = Key::Identity(Identity::Token(uuid::Uuid::from_u128(1)));
         let other = Key::Identity(Identity::Token(uuid::Uuid::from_u128(2)));
         let held: Vec<_> = (0..2).map(|_| counted.take(one.clone(), "x").ok().unwrap()).collect();
@@ -168,5 +206,20 @@ mod tests {
         assert!(counted.take(other, "x").is_ok());
         drop(held);
         assert!(counted.take(one, "x").is_ok());
+        assert!(counted.lock().all == 0 && counted.lock().of.is_empty());
+    }
+
+    #[test]
+    fn unfinished_bodies_are_counted_in_bytes() {
+        let counted = Arc::new(Counted::new(10, 15));
+        let room = |id| {
+            let key = Key::Identity(Identity::Token(uuid::Uuid::from_u128(id)));
+            super::Permit { counted: counted.clone(), key, amount: 0 }
+        };
+        let (mut one, mut another, mut other) = (room(1), room(1), room(2));
+        assert!(one.grow(6).is_ok() && another.grow(5).is_err() && another.grow(4).is_ok());
+        assert!(other.grow(6).is_err() && other.grow(5).is_ok());
+        drop((one, another, other));
+        assert!(counted.lock().all == 0 && counted.lock().of.is_empty());
     }
 }

@@ -1,25 +1,38 @@
 //! MCP over streamable HTTP, and what watches over the proxy: health, readiness, metrics.
 
 mod body;
+mod connections;
+mod door;
+mod forwarded;
 mod guard;
 mod health;
+mod incoming;
 mod limits;
+mod names;
 mod plain;
+mod refused;
 mod session;
 mod ticks;
+mod tls;
+mod watched;
 mod whole;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use axum::{Router, middleware, routing::get, serve::ListenerExt};
+use axum::{Router, middleware, routing::get};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 
 use crate::{app::App, config::HttpConfig, handler::Handler};
+use connections::Connections;
+use door::Door;
 use guard::{Gate, guard};
+use incoming::BodyLimits;
 use limits::HttpLimits;
+pub use names::{HostPattern, OriginPattern};
 use plain::PlainCalls;
 use session::OwnedSessions;
+pub use tls::{Tls, TlsError};
 
 /// How long open connections may take to end once nothing runs any more.
 const CLOSING: Duration = Duration::from_secs(3);
@@ -28,33 +41,32 @@ const CLOSING: Duration = Duration::from_secs(3);
 pub async fn serve(
     app: Arc<App>,
     config: HttpConfig,
+    tls: Option<Arc<Tls>>,
     listener: TcpListener,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
+) {
     let gate = gate(&app, &config);
-    let router = router(&gate, &config);
-    let listener = listener.tap_io(|stream| {
-        // Answers are small; waiting for more of them only delays.
-        let _ = stream.set_nodelay(true);
+    let connections = Connections::new(config.door.clone(), app.metrics.clone());
+    let door = Arc::new(Door {
+        connections: connections.clone(),
+        router: router(&gate, connections, &config),
+        tls,
+        trusted_proxies: config.trusted_proxies,
+        metrics: app.metrics.clone(),
+        stop_accepting: app.stop_accepting.clone(),
+        stop: app.stop.clone(),
     });
-    let stop_accepting = app.stop_accepting.clone();
-    let server = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>())
-        .with_graceful_shutdown(async move { stop_accepting.cancelled().await });
-    let mut server = tokio::spawn(server.into_future());
-    tokio::select! {
-        ended = &mut server => return ended.unwrap_or_else(|error| Err(std::io::Error::other(error))),
-        () = shutdown => {}
-    }
+    let mut serving = tokio::spawn(door.serve(listener));
+    shutdown.await;
     app.stop_accepting.cancel();
     app.drain(config.drain).await;
     // The answers of the last calls are on their way.
     let _ = tokio::time::timeout(CLOSING, gate.limits.requests_ended()).await;
     // Sessions and streams end with it, and the connections with them.
     app.stop.cancel();
-    if tokio::time::timeout(CLOSING, &mut server).await.is_err() {
-        server.abort();
+    if tokio::time::timeout(CLOSING, &mut serving).await.is_err() {
+        serving.abort();
     }
-    Ok(())
 }
 
 fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
@@ -62,13 +74,16 @@ fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
     Arc::new(Gate {
         app: app.clone(),
         limits: HttpLimits::new(config),
-        plain: PlainCalls::new(app.clone(), sessions.clone(), hosts(config), config.max_body),
+        plain: PlainCalls::new(app.clone(), sessions.clone()),
+        bodies: BodyLimits::new(config),
+        hosts: hosts(config),
+        origins: origins(config),
         sessions,
         require_token: config.require_token,
     })
 }
 
-fn router(gate: &Arc<Gate>, config: &HttpConfig) -> Router {
+fn router(gate: &Arc<Gate>, connections: Arc<Connections>, config: &HttpConfig) -> Router {
     let (app, sessions) = (gate.app.clone(), gate.sessions.clone());
     let for_handlers = app.clone();
     let mcp = StreamableHttpService::new(
@@ -83,30 +98,37 @@ fn router(gate: &Arc<Gate>, config: &HttpConfig) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
-        .with_state(Arc::new(health::Watch { app, sessions, hosts: hosts(config) }))
+        .with_state(Arc::new(health::Watch { app, sessions, connections, hosts: hosts(config) }))
 }
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The names under which it may be asked.
-fn hosts(config: &HttpConfig) -> Vec<String> {
-    let mut hosts: Vec<String> = LOOPBACK.map(str::to_owned).to_vec();
+fn hosts(config: &HttpConfig) -> Vec<HostPattern> {
+    let mut hosts: Vec<HostPattern> = LOOPBACK.into_iter().filter_map(HostPattern::parse).collect();
     if !config.bind.ip().is_unspecified() {
-        hosts.push(config.bind.ip().to_string());
+        hosts.push(HostPattern::address(config.bind.ip()));
     }
     hosts.extend(config.allowed_hosts.iter().cloned());
     hosts
 }
 
-fn mcp_config(app: &App, config: &HttpConfig) -> StreamableHttpServerConfig {
+/// Whose pages may ask: this machine's, if nobody else can reach us anyway.
+fn origins(config: &HttpConfig) -> Vec<OriginPattern> {
     let mut origins = config.allowed_origins.clone();
     if config.bind.ip().is_loopback() {
-        origins.extend(LOOPBACK.map(|host| format!("http://{host}:*")));
+        let own =
+            LOOPBACK.iter().flat_map(|host| ["http", "https"].map(|scheme| format!("{scheme}://{host}:*")));
+        origins.extend(own.filter_map(|origin| OriginPattern::parse(&origin)));
     }
+    origins
+}
+
+fn mcp_config(app: &App, config: &HttpConfig) -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
-        .with_allowed_hosts(hosts(config))
-        .with_allowed_origins(origins)
-        .enforce_origin_validation()
+        // The guard has looked at both already, more strictly.
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
         .with_max_request_body_bytes(config.max_body)
         .with_json_response(true)
         .with_cancellation_token(app.stop.child_token())

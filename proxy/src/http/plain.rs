@@ -14,8 +14,7 @@ use std::{
 };
 
 use axum::{
-    body::{Body, Bytes, to_bytes},
-    extract::Request,
+    body::{Body, Bytes},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -24,7 +23,8 @@ use axum::{
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, ORIGIN},
+    header::{ACCEPT, CONTENT_TYPE},
+    request::Parts,
 };
 use rmcp::model::{ErrorData, ProtocolVersion};
 use serde::Deserialize;
@@ -33,7 +33,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{
-    health::is_named,
     session::{OwnedSessions, PROTOCOL_VERSION, SESSION_ID},
     ticks::Ticks,
     whole::AT_ONCE,
@@ -50,9 +49,6 @@ use crate::{
 pub(super) struct PlainCalls {
     app: Arc<App>,
     sessions: Arc<OwnedSessions>,
-    /// The names under which it may be asked.
-    hosts: Vec<String>,
-    longest_body: usize,
     ticks: Arc<Ticks>,
     /// The calls under way, by which they can be cancelled: session and id.
     running: Arc<Mutex<HashMap<(String, String), CancellationToken>>>,
@@ -88,47 +84,32 @@ struct CancelledParams<'a> {
 }
 
 impl PlainCalls {
-    pub(super) fn new(
-        app: Arc<App>,
-        sessions: Arc<OwnedSessions>,
-        hosts: Vec<String>,
-        longest_body: usize,
-    ) -> PlainCalls {
-        PlainCalls { app, sessions, hosts, longest_body, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
+    pub(super) fn new(app: Arc<App>, sessions: Arc<OwnedSessions>) -> PlainCalls {
+        PlainCalls { app, sessions, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
     }
 
-    /// The answer to a plain call, or the request as it was.
-    pub(super) async fn answer(&self, request: Request, caller: &Caller) -> Result<Response, Request> {
-        let Some(session) = self.session_of(&request) else { return Err(request) };
-        let (head, body) = request.into_parts();
-        let Ok(body) = to_bytes(body, self.longest_body).await else {
-            return Ok((StatusCode::BAD_REQUEST, "The body ended early.").into_response());
-        };
-        match self.start(&session, caller, &body) {
-            Some(Begun::Call(answer)) => Ok(self.respond(answer).await),
-            Some(Begun::Cancelled) => Ok(StatusCode::ACCEPTED.into_response()),
-            None => Err(Request::from_parts(head, Body::from(body))),
+    /// The answer to a plain call; none if it isn't one.
+    pub(super) async fn answer(&self, head: &Parts, body: &Bytes, caller: &Caller) -> Option<Response> {
+        let session = self.session_of(head)?;
+        match self.start(session, caller, body)? {
+            Begun::Call(answer) => Some(self.respond(answer).await),
+            Begun::Cancelled => Some(StatusCode::ACCEPTED.into_response()),
         }
     }
 
     /// The session, if it can be passed by and nothing about the request calls for a closer look.
-    fn session_of(&self, request: &Request) -> Option<String> {
-        let headers = request.headers();
+    fn session_of<'a>(&self, head: &'a Parts) -> Option<&'a str> {
+        let headers = &head.headers;
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let length: usize = text(CONTENT_LENGTH)?.parse().ok()?;
         let accepts = text(ACCEPT)?;
-        let is_usual = request.method() == Method::POST
-            && length <= self.longest_body
+        let is_usual = head.method == Method::POST
             && text(CONTENT_TYPE)?.starts_with("application/json")
             && accepts.contains("application/json")
             && accepts.contains("text/event-stream")
-            && !headers.contains_key(ORIGIN)
-            && is_named(headers, &self.hosts)
             && headers.keys().all(|name| is_known(name) || !name.as_str().starts_with("mcp-"))
             && has_known_version(headers);
         let session = headers.get(SESSION_ID)?.to_str().ok()?;
-        (is_usual && !self.app.is_draining() && self.sessions.may_pass_by(session))
-            .then(|| session.to_owned())
+        (is_usual && !self.app.is_draining() && self.sessions.may_pass_by(session)).then_some(session)
     }
 
     fn start(&self, session: &str, caller: &Caller, body: &Bytes) -> Option<Begun> {

@@ -13,7 +13,7 @@ use crate::scope::Scope;
 /// Scopes that are remembered.
 const MOST_SCOPES: usize = 1_000;
 /// Places whose last change is remembered.
-const MOST_PLACES: usize = 10_000;
+const MOST_PLACES: usize = 1_000;
 /// Postgres is asked again after this long: that the proxy's role lost its rights is told to nobody.
 const LONGEST: Duration = Duration::from_secs(30);
 

@@ -35,22 +35,23 @@ impl Registration {
 }
 
 /// Makes sure that the tools of all servers are registered in the caller's scope; asks (and so starts) only servers that
-/// Postgres knows nothing of there.
-pub(crate) async fn scope_in_use(app: &Arc<App>, caller: &Caller) {
+/// Postgres knows nothing of there. Whether some have come that weren't known to be there before.
+pub(crate) async fn scope_in_use(app: &Arc<App>, caller: &Caller) -> bool {
     app.visited(caller.scope());
     let place = caller.scope().place();
     let missing = || -> Vec<&String> {
         app.server_names.iter().filter(|server| !app.registration.is_done(&place, server)).collect()
     };
-    if missing().is_empty() {
-        return;
+    let missed = missing().len();
+    if missed == 0 {
+        return false;
     }
     let _turn = app.registration.turn.lock().await;
     let wanted: Vec<String> = missing().into_iter().cloned().collect();
     if wanted.is_empty() {
-        return;
+        return true;
     }
-    let Ok(rows) = app.database.tools(caller, &wanted).await else { return };
+    let Ok(rows) = app.database.tools(caller, &wanted).await else { return wanted.len() < missed };
     let known: HashSet<&str> = rows.iter().filter_map(|row| row.server.as_deref()).collect();
     let mut starting = tokio::task::JoinSet::new();
     for server in wanted {
@@ -68,6 +69,7 @@ pub(crate) async fn scope_in_use(app: &Arc<App>, caller: &Caller) {
     {
         starting.detach_all();
     }
+    missing().len() < missed
 }
 
 /// Registers one server's tools in one scope.

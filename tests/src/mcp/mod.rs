@@ -3,10 +3,12 @@
 mod agent;
 mod person;
 mod proxy;
+mod wire;
 
 pub use agent::{Agent, Era, text};
 pub use person::Person;
 pub use proxy::{Proxy, ProxySetup, new_token, pml, signal};
+pub use wire::Wire;
 
 use std::{
     sync::OnceLock,

@@ -114,6 +114,20 @@ impl Proxy {
         self.url.replace("/mcp", path)
     }
 
+    /// Where it listens, such as `127.0.0.1:7410`.
+    pub fn address(&self) -> &str {
+        let (_, rest) = self.url.split_once("://").expect("a URL");
+        rest.trim_end_matches("/mcp")
+    }
+
+    /// The value of one of its metrics, by its name and labels; 0 if it isn't there.
+    pub fn metric(&self, name: &str) -> u64 {
+        let ask = async { reqwest::get(self.page("/metrics")).await?.text().await };
+        let metrics = runtime().block_on(ask).expect("metrics");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.map_or(0, |value| value.parse().expect("a number"))
+    }
+
     /// Waits until it hears of changes; before that, clients are told once more than needed.
     pub fn is_ready(&self) {
         eventually("readiness", || {

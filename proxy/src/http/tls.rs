@@ -1,0 +1,99 @@
+//! TLS for those without a reverse proxy: the certificate and its key, read at the start and again on SIGHUP.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use rustls::{
+    ServerConfig,
+    crypto::aws_lc_rs,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject},
+    },
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::TlsFiles;
+
+/// What is wrong with the files.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("The {what} in {} can't be read: {why}.", .file.display())]
+    Unreadable { what: &'static str, file: PathBuf, why: String },
+    #[error("{} has no {what}. A PEM file with BEGIN {label} is expected.", .file.display())]
+    Empty { what: &'static str, label: &'static str, file: PathBuf },
+    #[error(
+        "The certificate in {} and the key in {} can't be used together: {why}.",
+        .certificate.display(), .key.display()
+    )]
+    Unusable { certificate: PathBuf, key: PathBuf, why: rustls::Error },
+}
+
+/// The certificate that new connections get.
+pub struct Tls {
+    files: TlsFiles,
+    current: RwLock<TlsAcceptor>,
+}
+
+impl Tls {
+    pub fn load(files: TlsFiles) -> Result<Tls, TlsError> {
+        let acceptor = read(&files)?;
+        Ok(Tls { files, current: RwLock::new(acceptor) })
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Connections that are open keep what they have. If something is wrong with the files, so do new ones.
+    pub(crate) fn reload(&self) {
+        let file = self.files.certificate.display();
+        match read(&self.files) {
+            Ok(acceptor) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+                tracing::info!(%file, "the certificate was read again");
+            }
+            Err(error) => tracing::error!(%error, "the certificate stays the one it was"),
+        }
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+    let (chain, key) = (read_chain(&files.certificate)?, read_key(&files.key)?);
+    let unusable =
+        |why| TlsError::Unusable { certificate: files.certificate.clone(), key: files.key.clone(), why };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(unusable)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let what = "certificate";
+    let chain: Result<Vec<_>, pem::Error> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    let chain = chain.map_err(|error| unreadable(what, file, &error))?;
+    if chain.is_empty() {
+        return Err(TlsError::Empty { what, label: "CERTIFICATE", file: file.to_owned() });
+    }
+    Ok(chain)
+}
+
+fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let what = "private key";
+    PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
+        pem::Error::NoItemsFound => TlsError::Empty { what, label: "PRIVATE KEY", file: file.to_owned() },
+        error => unreadable(what, file, &error),
+    })
+}
+
+fn unreadable(what: &'static str, file: &Path, error: &pem::Error) -> TlsError {
+    let why = match error {
+        pem::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    };
+    TlsError::Unreadable { what, file: file.to_owned(), why }
+}
