@@ -26,6 +26,7 @@ SELECT pml_register_server('sqlite', 'cloud', version_tag => 'v2.0.0'); SELECT p
 RESET pml.org; RESET pml.project;
 INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, success, duration_ms) VALUES ('local', 'default', 'me', 's', 't', true, 5);
 INSERT INTO pml.execution_trace (org, project, user_id, success, duration_ms, capability_id) SELECT 'local', 'default', 'me', true, 5, pml_resolve('ns:cap_5');
+INSERT INTO pml.capability_usage (capability_fqdn, org, project, uses, successes, latency_ms) SELECT pml_resolve('ns:cap_5'), 'acme', 'webapp', 3, 2, 10;
 INSERT INTO pml.workflow_state (org, project, actor) VALUES ('local', 'default', 'me');
 INSERT INTO pml.task_results (workflow_id, task_id, org, project, actor, result) SELECT workflow_id, 'n1', 'local', 'default', 'me', '1' FROM pml.workflow_state;
 ";
