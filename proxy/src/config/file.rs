@@ -61,8 +61,12 @@ pub(super) struct FileHttp {
 pub(super) struct FileWorker {
     pub program: Option<PathBuf>,
     pub slots: Option<usize>,
+    pub reserve: Option<usize>,
+    pub spare: Option<usize>,
     pub queue: Option<usize>,
     pub queue_per_tenant: Option<usize>,
+    pub queue_bytes: Option<usize>,
+    pub queue_bytes_per_tenant: Option<usize>,
     pub runs_per_process: Option<u32>,
     pub deepest: Option<u32>,
     pub allow_missing: Option<Vec<Layer>>,

@@ -215,8 +215,12 @@ fn pool_config(file: FileWorker) -> Result<PoolConfig, ConfigError> {
     Ok(PoolConfig {
         program: file.program.unwrap_or(default.program),
         slots,
+        reserve: file.reserve.unwrap_or(3 * slots),
+        spare: file.spare.unwrap_or(default.spare),
         queue: file.queue.unwrap_or(default.queue),
         queue_per_tenant: file.queue_per_tenant.unwrap_or(default.queue_per_tenant),
+        queue_bytes: file.queue_bytes.unwrap_or(default.queue_bytes),
+        queue_bytes_per_tenant: file.queue_bytes_per_tenant.unwrap_or(default.queue_bytes_per_tenant),
         runs_per_process: file.runs_per_process.unwrap_or(default.runs_per_process),
         deepest: file.deepest.unwrap_or(default.deepest),
         memory_ceiling: default.memory_ceiling.max(file.memory_mib.unwrap_or(0) * MIB),

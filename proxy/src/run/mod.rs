@@ -85,7 +85,7 @@ impl Job {
     pub async fn run(self, plan: Box<RunPlan>) -> Result<Value, DatabaseError> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
-        let tenant = self.caller.scope().place();
+        let tenant = self.caller.scope().tenant();
         let run = Run::new(tenant, plan.executable.clone()).with_args(plan.args.clone()).with_limits(limits);
         let shared = Shared {
             app: self.app.clone(),
