@@ -30,7 +30,9 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    downstream::{Client, DownstreamError, Input, PlainAnswer},
+    downstream::{Asking, Client, DownstreamError, Input, PlainAnswer},
+    http::Presence,
+    limits::{LimitReached, RunPermit},
     request_state::{Holder, NotOurs},
     run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
@@ -82,13 +84,21 @@ impl Handler {
         }
         let reporter = Reporter::start(&context.peer, context.meta.get_progress_token());
         let log_level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = Client::of(self.session, &context, log_level);
+        let cancel = context.ct.child_token();
+        let asking = Asking {
+            questions: self.app.questions.clone(),
+            tenant: caller.scope().tenant(),
+            presence: presence(&context.extensions),
+            absent: self.app.absent,
+            end: cancel.clone(),
+        };
+        let client = Client::of(self.session, &context, log_level, asking);
         let job = Job {
             app: self.app.clone(),
             caller,
             client: Some(client.clone()),
             steps: reporter.steps.clone(),
-            cancel: context.ct.child_token(),
+            cancel,
         };
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
@@ -105,6 +115,11 @@ impl Handler {
         self.app.metrics.called(kind, is_success(&answered), started.elapsed());
         answered
     }
+}
+
+/// Whether the client is there, if it has a session over HTTP.
+fn presence(extensions: &Extensions) -> Option<Arc<Presence>> {
+    extensions.get::<Parts>()?.extensions.get::<Arc<Presence>>().cloned()
 }
 
 /// `pml_execute`: code, a capability by name, or an intent.
@@ -129,6 +144,7 @@ async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
         }
         Some(Ok(Outcome::Tool(answer))) => answer,
         Some(Err(NoAnswer::Database(error))) => answer::from_error(&error).into(),
+        Some(Err(NoAnswer::Limit(reached))) => answer::from_limit(&reached).into(),
         Some(Err(NoAnswer::Client(error))) => answer::failure(error.message).into(),
         None => interrupted().into(),
     }
@@ -180,6 +196,8 @@ fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
 enum NoAnswer {
     /// For the agent to read.
     Database(DatabaseError),
+    /// For the agent too.
+    Limit(LimitReached),
     /// The client did what it shouldn't; agents don't see those.
     Client(ErrorData),
 }
@@ -188,6 +206,7 @@ impl NoAnswer {
     fn told(self) -> Result<CallToolResponse, ErrorData> {
         match self {
             NoAnswer::Database(error) => Ok(answer::from_error(&error).into()),
+            NoAnswer::Limit(reached) => Ok(answer::from_limit(&reached).into()),
             NoAnswer::Client(error) => Err(error),
         }
     }
@@ -196,6 +215,12 @@ impl NoAnswer {
 impl From<DatabaseError> for NoAnswer {
     fn from(error: DatabaseError) -> NoAnswer {
         NoAnswer::Database(error)
+    }
+}
+
+impl From<LimitReached> for NoAnswer {
+    fn from(reached: LimitReached) -> NoAnswer {
+        NoAnswer::Limit(reached)
     }
 }
 
@@ -217,17 +242,19 @@ async fn begin_and_call(
 ) -> Result<Outcome, NoAnswer> {
     let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
     let asked = job.app.known.moment();
+    let permit = job.begin_run(false)?;
     let plan = plan(&job, &request).await?;
     if let Plan::Tool(plan) = &plan {
         let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
         job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
     }
-    carry_out(job, plan, input).await
+    carry_out(job, plan, input, &permit).await
 }
 
 async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NoAnswer> {
+    let permit = job.begin_run(request.get("code").is_some())?;
     let plan = plan(&job, &request).await?;
-    carry_out(job, plan, input).await
+    carry_out(job, plan, input, &permit).await
 }
 
 async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
@@ -236,9 +263,9 @@ async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
         .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))
 }
 
-async fn carry_out(job: Job, plan: Plan, input: Input) -> Result<Outcome, NoAnswer> {
+async fn carry_out(job: Job, plan: Plan, input: Input, permit: &RunPermit) -> Result<Outcome, NoAnswer> {
     match plan {
-        Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan).await?)),
+        Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan, permit).await?)),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
         Plan::Tool(plan) => call_tool(job, plan, input).await.map(Outcome::Tool),
     }

@@ -9,17 +9,25 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::limits::Permit;
+use super::{limits::Permit, presence::Here};
 
 pub(super) struct HeldBody {
     inner: Body,
     revoked: Pin<Box<WaitForCancellationFutureOwned>>,
     _permit: Permit,
+    /// The client is there as long as it waits for this.
+    _here: Option<Here>,
 }
 
 impl HeldBody {
-    pub(super) fn around(inner: Body, permit: Permit, revoked: CancellationToken) -> Body {
-        Body::new(HeldBody { inner, revoked: Box::pin(revoked.cancelled_owned()), _permit: permit })
+    pub(super) fn around(
+        inner: Body,
+        permit: Permit,
+        here: Option<Here>,
+        revoked: CancellationToken,
+    ) -> Body {
+        let revoked = Box::pin(revoked.cancelled_owned());
+        Body::new(HeldBody { inner, revoked, _permit: permit, _here: here })
     }
 }
 

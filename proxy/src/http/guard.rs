@@ -19,6 +19,7 @@ use super::{
     body::HeldBody,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
     plain::PlainCalls,
+    presence::Presence,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
     whole,
 };
@@ -99,14 +100,24 @@ impl Gate {
         self.check_session(&request, &identity)?;
         let streams = is_stream(&request);
         let permit = if streams { self.limits.begin_stream(key)? } else { self.limits.begin_request(key)? };
+        let presence = request
+            .headers()
+            .get(SESSION_ID)
+            .and_then(|id| id.to_str().ok())
+            .and_then(|id| self.sessions.presence(id));
+        let here = presence.as_ref().map(Presence::here);
         let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
         request = match self.plain.answer(request, &caller).await {
             Ok(response) => {
-                return Ok(response.map(|body| HeldBody::around(body, permit, CancellationToken::new())));
+                let end = CancellationToken::new();
+                return Ok(response.map(|body| HeldBody::around(body, permit, here, end)));
             }
             Err(request) => request,
         };
         request.extensions_mut().insert(caller);
+        if let Some(presence) = presence {
+            request.extensions_mut().insert(presence);
+        }
         let ends_session = request.method() == Method::DELETE;
         let is_json = request
             .headers()
@@ -128,7 +139,7 @@ impl Gate {
         }
         // A call that runs may finish; a stream would go on telling.
         let end = if streams { accepted.revoked } else { CancellationToken::new() };
-        Ok(response.map(|body| HeldBody::around(body, permit, end)))
+        Ok(response.map(|body| HeldBody::around(body, permit, here, end)))
     }
 
     async fn authenticate(&self, peer: SocketAddr, headers: &HeaderMap) -> Result<Accepted, Refused> {

@@ -5,6 +5,7 @@ mod guard;
 mod health;
 mod limits;
 mod plain;
+mod presence;
 mod session;
 mod ticks;
 mod whole;
@@ -19,6 +20,7 @@ use crate::{app::App, config::HttpConfig, handler::Handler};
 use guard::{Gate, guard};
 use limits::HttpLimits;
 use plain::PlainCalls;
+pub use presence::Presence;
 use session::OwnedSessions;
 
 /// How long open connections may take to end once nothing runs any more.

@@ -28,6 +28,7 @@ use crate::{
     app::App,
     database::DatabaseError,
     downstream::{CallContext, Client, DownstreamError, Input, PlainAnswer},
+    limits::{LimitReached, RunPermit},
     scope::Caller,
     tools::known::ServerTool,
     usage::Used,
@@ -81,12 +82,35 @@ impl Job {
         self.app.known.changed(&self.caller.scope().place());
     }
 
+    /// Begins a run on the caller's account. `keeps_code` if it brings code that isn't stored yet.
+    pub fn begin_run(&self, keeps_code: bool) -> Result<RunPermit, LimitReached> {
+        let (limits, principal) = (&self.app.run_limits, &self.caller.principal);
+        let begun = limits.begin(principal, keeps_code).inspect_err(|reached| {
+            self.app.metrics.limited(reached.limit.key(), reached.whose.name());
+            tracing::info!(limit = reached.limit.key(), of = reached.whose.name(), "refused");
+        })?;
+        if limits.should_count_rows(principal) {
+            let (app, caller) = (self.app.clone(), self.caller.clone());
+            // Nobody waits for it: the next runs go by what it says.
+            self.app.finishes.spawn(async move {
+                match app.database.stored_rows(&caller).await {
+                    Ok(rows) => app.run_limits.rows_counted(&caller.principal, rows),
+                    Err(error) => tracing::debug!(%error, "the stored rows can't be counted"),
+                }
+            });
+        }
+        Ok(begun)
+    }
+
     /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
-    pub async fn run(self, plan: Box<RunPlan>) -> Result<Value, DatabaseError> {
+    pub async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
         let tenant = self.caller.scope().tenant();
-        let run = Run::new(tenant, plan.executable.clone()).with_args(plan.args.clone()).with_limits(limits);
+        let run = Run::new(tenant, plan.executable.clone())
+            .with_args(plan.args.clone())
+            .with_limits(limits)
+            .with_cpu_meter(permit.cpu.clone());
         let shared = Shared {
             app: self.app.clone(),
             caller: self.caller.clone(),
@@ -109,6 +133,10 @@ impl Job {
                 RunOutcome::stopped("shutdown", message, started.elapsed(), calls.take())
             }
         };
+        permit.charge_result(outcome.result.as_ref().map_or(0, |result| result.get().len()));
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.kind == "queue_full") {
+            self.app.metrics.limited(error.kind, "tenant");
+        }
         tracing::info!(
             %workflow,
             success = outcome.success,

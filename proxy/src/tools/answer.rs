@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::{Value, json};
 
-use crate::database::DatabaseError;
+use crate::{database::DatabaseError, limits::LimitReached};
 
 /// Where our own keys are in `_meta`.
 const META: &str = "pml";
@@ -48,6 +48,13 @@ pub fn from_error(error: &DatabaseError) -> CallToolResult {
     };
     let mut result = plain(text, true);
     result.structured_content = Some(json!({"status": "error", "error": structured}));
+    result
+}
+
+/// A limit that is in the way.
+pub fn from_limit(reached: &LimitReached) -> CallToolResult {
+    let mut result = plain(reached.to_string(), true);
+    result.structured_content = Some(json!({"status": "error", "error": reached.to_json()}));
     result
 }
 
