@@ -31,7 +31,7 @@ use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
     downstream::{Asking, Client, DownstreamError, Input, PlainAnswer},
-    http::Presence,
+    http::{Presence, Weight},
     limits::{LimitReached, RunPermit},
     request_state::{Holder, NotOurs},
     run::{Job, Plan, Reporter, ToolPlan},
@@ -110,6 +110,9 @@ impl Handler {
                 ("tool", call_listed(job, &request.name, arguments, input).await)
             }
         };
+        if let Some(weight) = weight(&context.extensions) {
+            weight.set(answered.as_ref().map_or(0, answer::size));
+        }
         reporter.end().await;
         client.told().await;
         self.app.metrics.called(kind, is_success(&answered), started.elapsed());
@@ -120,6 +123,11 @@ impl Handler {
 /// Whether the client is there, if it has a session over HTTP.
 fn presence(extensions: &Extensions) -> Option<Arc<Presence>> {
     extensions.get::<Parts>()?.extensions.get::<Arc<Presence>>().cloned()
+}
+
+/// Where the size of the answer is said, over HTTP.
+fn weight(extensions: &Extensions) -> Option<&Weight> {
+    extensions.get::<Parts>()?.extensions.get::<Weight>()
 }
 
 /// `pml_execute`: code, a capability by name, or an intent.

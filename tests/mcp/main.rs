@@ -3,6 +3,7 @@
 mod changes;
 mod commands;
 mod execute;
+mod fairness;
 mod listing;
 mod outages;
 mod passed_on;

@@ -8,6 +8,7 @@ mod call;
 mod clock;
 mod fair;
 mod json;
+mod large;
 mod limits;
 mod meter;
 mod outcome;
@@ -19,6 +20,7 @@ pub use call::{Call, CallError, CallHandler, CallKind};
 pub use clock::{Clock, Pause};
 pub use fair::{Counts, FairGate, Full, FullOf, Permit, Refused, Shares, Tenant};
 pub use json::Json;
+pub use large::aside_if_large;
 pub use limits::{LimitKind, Limits};
 pub use meter::CpuMeter;
 pub use outcome::{

@@ -50,9 +50,9 @@ pub(crate) enum Repeat {
 /// Its commit waits for the disk, and with it for all that was committed before; it locks nothing.
 const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')";
 
-/// One tenant has half of the connections at most; the others are for those who have none.
+/// One tenant alone has a quarter of the connections; the others are for those who have none meanwhile.
 fn shares(connections: usize) -> Shares {
-    let slots = connections.div_ceil(2);
+    let slots = connections.div_ceil(4);
     Shares {
         slots,
         reserve: connections - slots,

@@ -3,6 +3,7 @@
 //! Each speaks for a caller through `pml_act_as`, in the same statement. Where a function reads rows, its first argument
 //! depends on that call, so that the scope is set before it runs.
 
+use pml_worker::aside_if_large;
 use serde_json::{Value, value::RawValue};
 use tokio_postgres::{
     Row,
@@ -65,7 +66,9 @@ impl Database {
     ) -> Result<Box<RawValue>, DatabaseError> {
         let rows = self.ask(caller, statement, parameters, repeat).await?;
         let row = rows.first().ok_or_else(|| DatabaseError::NotReady("a function gave no row.".into()))?;
-        let Json(answer) = row.try_get(0).map_err(|error| statement_error(&error))?;
+        let bytes = row.raw_size_bytes();
+        let Json(answer) =
+            aside_if_large(bytes, || row.try_get(0)).map_err(|error| statement_error(&error))?;
         Ok(answer)
     }
 
@@ -87,7 +90,7 @@ impl Database {
         let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSONB)];
         let statement = |schema: &str| as_caller_at_once(schema, "pml_finish($5, $6)");
         let answer = self.json_by(caller, statement, &parameters, Repeat::UntilOnDisk).await?;
-        Ok(serde_json::from_str(answer.get()).unwrap_or(Value::Null))
+        Ok(aside_if_large(answer.get().len(), || serde_json::from_str(answer.get()).unwrap_or(Value::Null)))
     }
 
     /// Calls of servers' tools; the same report may be made again.

@@ -9,11 +9,12 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{limits::Permit, presence::Here};
+use super::{limits::Permit, presence::Here, weight::Weight};
 
 pub(super) struct HeldBody {
     inner: Body,
     revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    weight: Weight,
     _permit: Permit,
     /// The client is there as long as it waits for this.
     _here: Option<Here>,
@@ -25,9 +26,21 @@ impl HeldBody {
         permit: Permit,
         here: Option<Here>,
         revoked: CancellationToken,
-    ) -> Body {
+    ) -> HeldBody {
         let revoked = Box::pin(revoked.cancelled_owned());
-        Body::new(HeldBody { inner, revoked, _permit: permit, _here: here })
+        HeldBody { inner, revoked, weight: Weight::default(), _permit: permit, _here: here }
+    }
+
+    /// The same, whose answer has this weight.
+    pub(super) fn of(mut self, weight: Weight) -> HeldBody {
+        self.weight = weight;
+        self
+    }
+}
+
+impl From<HeldBody> for Body {
+    fn from(body: HeldBody) -> Body {
+        Body::new(body)
     }
 }
 
@@ -42,7 +55,8 @@ impl HttpBody for HeldBody {
         if self.revoked.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
         }
-        Pin::new(&mut self.inner).poll_frame(context)
+        let this = &mut *self;
+        this.weight.step(|| Pin::new(&mut this.inner).poll_frame(context))
     }
 
     fn is_end_stream(&self) -> bool {

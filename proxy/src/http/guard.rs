@@ -21,6 +21,7 @@ use super::{
     plain::PlainCalls,
     presence::Presence,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
+    weight::Weight,
     whole,
 };
 use crate::{
@@ -110,10 +111,12 @@ impl Gate {
         request = match self.plain.answer(request, &caller).await {
             Ok(response) => {
                 let end = CancellationToken::new();
-                return Ok(response.map(|body| HeldBody::around(body, permit, here, end)));
+                return Ok(response.map(|body| HeldBody::around(body, permit, here, end).into()));
             }
             Err(request) => request,
         };
+        let weight = Weight::default();
+        request.extensions_mut().insert(weight.clone());
         request.extensions_mut().insert(caller);
         if let Some(presence) = presence {
             request.extensions_mut().insert(presence);
@@ -124,7 +127,7 @@ impl Gate {
             .get(CONTENT_TYPE)
             .and_then(|kind| kind.to_str().ok())
             .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"));
-        let mut response = REQUESTER.scope(identity, next.run(request)).await;
+        let mut response = REQUESTER.scope(identity, weight.carried(next.run(request))).await;
         // It is done, not only accepted; the SDKs for Python warn of anything but 200 and 204.
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -135,11 +138,11 @@ impl Gate {
             return Err(Refused::new(StatusCode::BAD_REQUEST, "body", message));
         }
         if !streams {
-            response = whole::at_once(response).await;
+            response = weight.carried(whole::at_once(response)).await;
         }
         // A call that runs may finish; a stream would go on telling.
         let end = if streams { accepted.revoked } else { CancellationToken::new() };
-        Ok(response.map(|body| HeldBody::around(body, permit, here, end)))
+        Ok(response.map(|body| HeldBody::around(body, permit, here, end).of(weight).into()))
     }
 
     async fn authenticate(&self, peer: SocketAddr, headers: &HeaderMap) -> Result<Accepted, Refused> {

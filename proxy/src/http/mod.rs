@@ -8,6 +8,7 @@ mod plain;
 mod presence;
 mod session;
 mod ticks;
+mod weight;
 mod whole;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -22,6 +23,7 @@ use limits::HttpLimits;
 use plain::PlainCalls;
 pub use presence::Presence;
 use session::OwnedSessions;
+pub use weight::Weight;
 
 /// How long open connections may take to end once nothing runs any more.
 const CLOSING: Duration = Duration::from_secs(3);

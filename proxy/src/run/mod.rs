@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pml_worker::{Limits, Run};
+use pml_worker::{Limits, Run, aside_if_large};
 use rmcp::model::CallToolResponse;
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
@@ -158,7 +158,8 @@ impl Job {
         plan: &RunPlan,
         outcome: RunOutcome,
     ) -> Result<Value, DatabaseError> {
-        let (for_postgres, replaced) = outcome.for_postgres();
+        let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
+        let (for_postgres, replaced) = aside_if_large(bytes, || outcome.for_postgres());
         let (app, caller) = (self.app.clone(), self.caller.clone());
         let recording = self.app.finishes.spawn(
             async move {

@@ -19,7 +19,7 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use super::{Run, process::Process, seat::Seat};
 use crate::{
     Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, Outcome,
-    Trace, TraceEvent, Usage,
+    Trace, TraceEvent, Usage, aside_if_large,
     protocol::{
         AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, ToWorker, WorkerFailure,
         append_frame, parse_frame,
@@ -48,7 +48,7 @@ pub(super) async fn converse<H: CallHandler>(
 ) -> Option<(Outcome, bool)> {
     let mut record = Record::new(run);
     let ended = record.hold(process, seat, handler).await;
-    let sound = matches!(ended, Ended::Done(_)) && !process.in_background;
+    let sound = matches!(ended, Ended::Done(_));
     let result = match ended {
         Ended::Done(result) | Ended::DoneBut(result) => result,
         Ended::Killed(failure) => {
@@ -371,7 +371,8 @@ impl<'r> Record<'r> {
     fn outgoing(&mut self, text: &str) -> Result<Json, Failure> {
         self.usage.output += text.len() as u64;
         self.within(LimitKind::Output, self.usage.output, self.run.limits.output)?;
-        Json::from_text(text).map_err(|error| Failure::Protocol { what: format!("invalid JSON: {error}") })
+        aside_if_large(text.len(), || Json::from_text(text))
+            .map_err(|error| Failure::Protocol { what: format!("invalid JSON: {error}") })
     }
 
     fn within(&self, limit: LimitKind, used: u64, most: u64) -> Result<(), Failure> {

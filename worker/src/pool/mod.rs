@@ -2,6 +2,7 @@
 
 mod config;
 mod conversation;
+mod heavy_users;
 mod process;
 mod seat;
 
@@ -21,8 +22,8 @@ pub use self::{
     config::{Layer, PoolConfig, Run},
     process::StartError,
 };
-use self::{conversation::converse, process::Process, seat::Seat};
-use crate::{CallHandler, Counts, Failure, FairGate, LimitKind, Outcome, Refused, Trace, Usage};
+use self::{conversation::converse, heavy_users::HeavyUsers, process::Process, seat::Seat};
+use crate::{CallHandler, Counts, Failure, FairGate, LimitKind, Outcome, Refused, Tenant, Trace, Usage};
 
 /// In how many processes a run may try to begin.
 const BEGINNINGS: usize = 5;
@@ -54,6 +55,9 @@ struct State {
     closed: bool,
     /// Used longest ago first: that one has thrown away its last engine by now.
     idle: VecDeque<Process>,
+    /// Those of low priority, for tenants that compute a lot.
+    idle_in_background: Vec<Process>,
+    heavy_users: HeavyUsers,
     /// Processes that are starting, idle or busy.
     alive: usize,
     starting: usize,
@@ -101,7 +105,7 @@ impl Pool {
         };
         for _ in 0..BEGINNINGS {
             // Taken after the slot, so that the process is back before the slot is free.
-            let mut lease = match shared.take_process().await {
+            let mut lease = match shared.take_process_for(&run.tenant).await {
                 Ok(process) => Lease { process: Some(process), shared, run: &run, since: Instant::now() },
                 Err(StartError::Closed) => return not_run(Failure::Closed),
                 Err(error) => return not_run(Failure::Unavailable { why: error.to_string() }),
@@ -199,7 +203,9 @@ impl Lease<'_> {
         if let Some(process) = &self.process {
             // A process that has ended can't have used more than these.
             let most = || self.since.elapsed().min(self.run.limits.cpu_time);
-            self.run.cpu.add(process.cpu_time_of_run().unwrap_or_else(most));
+            let time = process.cpu_time_of_run().unwrap_or_else(most);
+            self.run.cpu.add(time);
+            self.shared.lock().heavy_users.computed(&self.run.tenant, time, Instant::now());
         }
     }
 }
@@ -228,6 +234,25 @@ impl Shared {
             return Err(Failure::limit(LimitKind::Memory, &run.limits, None));
         }
         Ok(())
+    }
+
+    /// A process for a run of this tenant: of low priority if it computes a lot.
+    async fn take_process_for(self: &Arc<Self>, tenant: &Tenant) -> Result<Process, StartError> {
+        let is_heavy = {
+            let mut state = self.lock();
+            let is_heavy = state.heavy_users.is_heavy(tenant, Instant::now());
+            while is_heavy && let Some(process) = state.idle_in_background.pop() {
+                if !process.ended() {
+                    return Ok(process);
+                }
+            }
+            is_heavy
+        };
+        let mut process = self.take_process().await?;
+        if is_heavy {
+            process.move_to_background();
+        }
+        Ok(process)
     }
 
     async fn take_process(self: &Arc<Self>) -> Result<Process, StartError> {
@@ -261,6 +286,12 @@ impl Shared {
         loop {
             let mut state = self.lock();
             if state.closed {
+                return;
+            }
+            if process.in_background {
+                if state.idle_in_background.len() < self.config.slots {
+                    state.idle_in_background.push(process);
+                }
                 return;
             }
             let Some(waiter) = state.wanting_process.pop_front() else {
@@ -354,7 +385,7 @@ impl Shared {
     fn shut(&self) {
         let mut state = self.lock();
         state.closed = true;
-        let idle = std::mem::take(&mut state.idle);
+        let idle = (std::mem::take(&mut state.idle), std::mem::take(&mut state.idle_in_background));
         let wanting = std::mem::take(&mut state.wanting_process);
         drop(state);
         // Dropped without the lock: their ends take it.
