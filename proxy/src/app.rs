@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pml_worker::{Limits, Pool, StartError};
+use pml_worker::{FairGate, Limits, Pool, Shares, StartError};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -34,6 +34,8 @@ pub struct App {
     pub limits: Limits,
     pub run_limits: Arc<RunLimits>,
     pub questions: Arc<Questions>,
+    /// Turns for large results.
+    pub large_results: FairGate,
     /// A client that has been away for so long isn't asked any more.
     pub absent: Duration,
     pub servers: Downstreams,
@@ -91,6 +93,7 @@ impl App {
             server_names: servers.names(),
             limits: config.limits,
             questions: Questions::new(&config.token_limits),
+            large_results: FairGate::new(Shares::unbounded(1, 3)),
             absent: config.token_limits.absent,
             run_limits: RunLimits::new(config.token_limits),
             database,

@@ -45,6 +45,9 @@ what you need may be there as a capability, to be called by name. New code goes 
 (namespace:action); if it succeeds it is kept, and is a tool from then on. Code reaches the connected MCP servers as \
 `await mcp.server.tool({…})` and other capabilities as `await mcp.namespace.action({…})`.";
 
+/// How long a refusal takes that the client should have waited for.
+const SLOW_REFUSAL: Duration = Duration::from_millis(200);
+
 /// One for every session (2025) or request (2026).
 pub struct Handler {
     app: Arc<App>,
@@ -110,6 +113,10 @@ impl Handler {
                 ("tool", call_listed(job, &request.name, arguments, input).await)
             }
         };
+        if is_limited(&answered) {
+            // Whoever tries again at once would keep the proxy busy with refusals.
+            tokio::time::sleep(SLOW_REFUSAL).await;
+        }
         if let Some(weight) = weight(&context.extensions) {
             weight.set(answered.as_ref().map_or(0, answer::size));
         }
@@ -123,6 +130,13 @@ impl Handler {
 /// Whether the client is there, if it has a session over HTTP.
 fn presence(extensions: &Extensions) -> Option<Arc<Presence>> {
     extensions.get::<Parts>()?.extensions.get::<Arc<Presence>>().cloned()
+}
+
+/// Whether a limit was in the way.
+fn is_limited(answered: &Result<CallToolResponse, ErrorData>) -> bool {
+    let Ok(CallToolResponse::Complete(result)) = answered else { return false };
+    // A run that met a limit of its own isn't anybody's.
+    result.structured_content.as_ref().is_some_and(|content| content["error"]["of"].is_string())
 }
 
 /// Where the size of the answer is said, over HTTP.

@@ -80,7 +80,7 @@ async fn measure(
     command.arg(built("pml-bench-proxy")).args(["attack", attack.name(), url]);
     command.env("PML_BENCH_TOKEN", new_token(&format!("busy_{}", attack.name().replace(' ', "_")))?);
     let attacker = Attacker(Process::start(folder, &format!("{name}-attack"), &mut command)?);
-    paced(&mut client, time / 4).await?;
+    // Its beginning is part of the attack.
     let attacked = paced(&mut client, time).await?;
     let said = metrics(http, url).await?;
     drop(attacker);

@@ -53,14 +53,7 @@ const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')"
 /// One tenant alone has a quarter of the connections; the others are for those who have none meanwhile.
 fn shares(connections: usize) -> Shares {
     let slots = connections.div_ceil(4);
-    Shares {
-        slots,
-        reserve: connections - slots,
-        queue: usize::MAX,
-        queue_per_tenant: usize::MAX,
-        queue_bytes: usize::MAX,
-        queue_bytes_per_tenant: usize::MAX,
-    }
+    Shares::unbounded(slots, connections - slots)
 }
 
 /// The pool. Cheap to clone.

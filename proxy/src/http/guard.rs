@@ -30,6 +30,8 @@ use crate::{
     tokens::Accepted,
 };
 
+/// How long a refusal takes that the client should have waited for.
+const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 const REQUEST_ID: &str = "x-request-id";
 const METHOD: &str = "mcp-method";
 /// The first version without sessions; versions are dates and sort as text.
@@ -73,6 +75,10 @@ pub(super) async fn guard(
         Ok(response) => response,
         Err(refused) => {
             gate.app.metrics.refused(refused.reason);
+            if refused.reason == "rate" {
+                // Whoever asks again at once would keep the proxy busy with refusals.
+                tokio::time::sleep(SLOW_REFUSAL).await;
+            }
             tracing::info!(request_id, %peer, status = refused.status.as_u16(), reason = refused.reason, "refused");
             refused.into_response()
         }

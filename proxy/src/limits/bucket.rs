@@ -31,6 +31,11 @@ impl Bucket {
         })
     }
 
+    /// How long until something may be spent again, if a whole minute's allowance and more is gone.
+    pub(super) fn overdrawn(&self, per_minute: f64, now: Instant) -> Option<Duration> {
+        if self.owed(per_minute, now) > per_minute { self.wait(per_minute, now) } else { None }
+    }
+
     pub(super) fn is_settled(&self, per_minute: f64, now: Instant) -> bool {
         self.owed(per_minute, now) <= 0.0
     }

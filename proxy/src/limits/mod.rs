@@ -48,7 +48,7 @@ impl Default for LimitsConfig {
             runs: 100,
             runs_per_minute: 3_000,
             cpu_seconds_per_minute: 60.0,
-            result_mib_per_minute: 256.0,
+            result_mib_per_minute: 64.0,
             stored_rows: 1_000_000,
             questions: 8,
             organisation: 4,
@@ -245,15 +245,25 @@ pub struct RunPermit {
 }
 
 impl RunPermit {
-    /// Charges the bytes of a result.
-    pub fn charge_result(&self, bytes: usize) {
+    /// Charges the bytes of a result. It isn't to be handed out if runs that began together have used up a whole minute's
+    /// allowance.
+    pub fn charge_result(&self, bytes: usize) -> Result<(), LimitReached> {
+        let now = Instant::now();
         let mut accounts = self.limits.lock();
         for (whose, holder) in &self.holders {
-            if let Some(account) = accounts.get_mut(holder) {
-                let most = self.limits.per_minute(Limit::ResultMibPerMinute, *whose);
-                account.result_bytes.spend(bytes as f64, most, Instant::now());
+            let Some(account) = accounts.get_mut(holder) else { continue };
+            let most = self.limits.per_minute(Limit::ResultMibPerMinute, *whose);
+            account.result_bytes.spend(bytes as f64, most, now);
+            if let Some(wait) = account.result_bytes.overdrawn(most, now) {
+                return Err(LimitReached {
+                    limit: Limit::ResultMibPerMinute,
+                    whose: *whose,
+                    allowed: self.limits.allowed(Limit::ResultMibPerMinute, *whose),
+                    retry_after: Some(wait),
+                });
             }
         }
+        Ok(())
     }
 }
 
@@ -309,8 +319,11 @@ mod tests {
             LimitsConfig { result_mib_per_minute: 4.0, runs_per_minute: 40, ..LimitsConfig::default() };
         let limits = RunLimits::new(config);
         let ann = principal(1, "a");
-        limits.begin(&ann, true).unwrap().charge_result(2 << 20);
+        limits.begin(&ann, true).unwrap().charge_result(2 << 20).unwrap();
         assert_eq!(limit(limits.begin(&ann, true)), Some((Limit::ResultMibPerMinute, Whose::Token)));
+        let cid = limits.begin(&principal(3, "c"), true).unwrap();
+        cid.charge_result(3 << 20).unwrap();
+        assert!(cid.charge_result(2 << 20).is_err(), "more than a minute's at once");
         let bob = principal(2, "b");
         let begun = (0..20).filter(|_| limits.begin(&bob, true).is_ok()).count();
         assert!((10..=11).contains(&begun), "a quarter of the minute's at once, not {begun}");

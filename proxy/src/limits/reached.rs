@@ -73,7 +73,7 @@ impl Whose {
     }
 }
 
-/// A limit that was met. Nothing was done.
+/// A limit that was met.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LimitReached {
     pub limit: Limit,
@@ -111,7 +111,7 @@ impl fmt::Display for LimitReached {
             Whose::Organisation => "All tokens of this organisation together",
             Whose::Everyone => "All callers together",
         };
-        write!(f, "{who} may have {} {}. Nothing was done. ", self.allowed, self.limit.allowance())?;
+        write!(f, "{who} may have {} {}. ", self.allowed, self.limit.allowance())?;
         write!(f, "{}", self.limit.advice())?;
         if let Some(seconds) = self.seconds() {
             write!(f, ", or try again in {seconds} s")?;
@@ -140,7 +140,7 @@ mod tests {
         };
         assert_eq!(
             reached.to_string(),
-            "This token may have 3000 runs a minute. Nothing was done. Do more in one run, or try again in 2 s. The operator \
+            "This token may have 3000 runs a minute. Do more in one run, or try again in 2 s. The operator \
              of the proxy can raise limits.runs_per_minute (--limit-runs-per-minute)."
         );
         reached.whose = Whose::Organisation;

@@ -41,6 +41,8 @@ pub use progress::{Reporter, Step, Steps};
 
 /// How long an answer waits for its record; then it goes out with a warning, and the record is made when it can be.
 const RECORDING: Duration = Duration::from_secs(15);
+/// Results above it take their tenant's turn.
+const LARGE_RESULT: usize = 512 * 1024;
 /// As long as a workflow lives in Postgres; later its outcome would be refused.
 const RECORDABLE: Duration = Duration::from_secs(3600);
 
@@ -85,10 +87,7 @@ impl Job {
     /// Begins a run on the caller's account. `keeps_code` if it brings code that isn't stored yet.
     pub fn begin_run(&self, keeps_code: bool) -> Result<RunPermit, LimitReached> {
         let (limits, principal) = (&self.app.run_limits, &self.caller.principal);
-        let begun = limits.begin(principal, keeps_code).inspect_err(|reached| {
-            self.app.metrics.limited(reached.limit.key(), reached.whose.name());
-            tracing::info!(limit = reached.limit.key(), of = reached.whose.name(), "refused");
-        })?;
+        let begun = limits.begin(principal, keeps_code).inspect_err(|reached| self.limited(reached))?;
         if limits.should_count_rows(principal) {
             let (app, caller) = (self.app.clone(), self.caller.clone());
             // Nobody waits for it: the next runs go by what it says.
@@ -102,12 +101,17 @@ impl Job {
         Ok(begun)
     }
 
+    fn limited(&self, reached: &LimitReached) {
+        self.app.metrics.limited(reached.limit.key(), reached.whose.name());
+        tracing::info!(limit = reached.limit.key(), of = reached.whose.name(), "refused");
+    }
+
     /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
     pub async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
         let tenant = self.caller.scope().tenant();
-        let run = Run::new(tenant, plan.executable.clone())
+        let run = Run::new(tenant.clone(), plan.executable.clone())
             .with_args(plan.args.clone())
             .with_limits(limits)
             .with_cpu_meter(permit.cpu.clone());
@@ -133,7 +137,17 @@ impl Job {
                 RunOutcome::stopped("shutdown", message, started.elapsed(), calls.take())
             }
         };
-        permit.charge_result(outcome.result.as_ref().map_or(0, |result| result.get().len()));
+        let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
+        let outcome = match permit.charge_result(bytes) {
+            Ok(()) => outcome,
+            Err(reached) => {
+                self.limited(&reached);
+                outcome.without_result("limit", &reached.to_string())
+            }
+        };
+        // One large result of a tenant at a time: each takes processors here and in Postgres.
+        let large = bytes >= LARGE_RESULT;
+        let _turn = if large { self.app.large_results.enter(&tenant, 0).await.ok() } else { None };
         if let Some(error) = outcome.error.as_ref().filter(|error| error.kind == "queue_full") {
             self.app.metrics.limited(error.kind, "tenant");
         }

@@ -27,6 +27,22 @@ pub struct Shares {
     pub queue_bytes_per_tenant: usize,
 }
 
+impl Shares {
+    /// Whoever comes may wait: how many there are is bounded elsewhere.
+    #[must_use]
+    pub fn unbounded(slots: usize, reserve: usize) -> Shares {
+        let any = usize::MAX;
+        Shares {
+            slots,
+            reserve,
+            queue: any,
+            queue_per_tenant: any,
+            queue_bytes: any,
+            queue_bytes_per_tenant: any,
+        }
+    }
+}
+
 /// What is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullOf {
