@@ -132,7 +132,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", env = "PML_LIMIT_RUNS_PER_MINUTE")]
     pub limit_runs_per_minute: Option<u32>,
 
-    /// Computing time of runs a minute, a quarter of it at once [default: 60]
+    /// Computing time of runs a minute, a quarter of it at once [default: 30]
     #[arg(long, value_name = "SECONDS", env = "PML_LIMIT_CPU_SECONDS_PER_MINUTE")]
     pub limit_cpu_seconds_per_minute: Option<f64>,
 

@@ -8,11 +8,13 @@ use std::{
 use crate::Tenant;
 
 /// A run that computes for less counts as nothing, however many there are.
-const FREE: Duration = Duration::from_millis(5);
+const FREE: Duration = Duration::from_millis(2);
 /// How much more makes a heavy user.
-const HEAVY: f64 = 0.5;
-/// How much of it is forgotten in a second.
-const FORGOTTEN: f64 = 0.1;
+const HEAVY: f64 = 0.25;
+/// How much of it is forgotten in a second: little, because behind the others a heavy user computes less.
+const FORGOTTEN: f64 = 0.02;
+/// No more is remembered, so that everybody is light again after a minute and a half.
+const MOST: f64 = 2.0;
 /// So many are remembered before those who have become light are looked for.
 const REMEMBERED: usize = 1_000;
 
@@ -28,7 +30,7 @@ impl HeavyUsers {
                 self.0.retain(|_, (seconds, since)| lately(*seconds, *since, now) > 0.0);
             }
             let (seconds, since) = self.0.entry(tenant.clone()).or_insert((0.0, now));
-            (*seconds, *since) = (lately(*seconds, *since, now) + counted, now);
+            (*seconds, *since) = ((lately(*seconds, *since, now) + counted).min(MOST), now);
         }
     }
 
@@ -51,10 +53,12 @@ mod tests {
     fn many_short_runs_are_light_and_a_few_long_ones_heavy_for_a_while() {
         let (mut users, now) = (HeavyUsers::default(), Instant::now());
         for _ in 0..10_000 {
-            users.computed(&"light".into(), Duration::from_millis(4), now);
+            users.computed(&"light".into(), Duration::from_millis(2), now);
         }
         users.computed(&"heavy".into(), Duration::from_secs(1), now);
         assert!(!users.is_heavy(&"light".into(), now) && users.is_heavy(&"heavy".into(), now));
-        assert!(!users.is_heavy(&"heavy".into(), now + Duration::from_secs(5)));
+        users.computed(&"heavy".into(), Duration::from_secs(3600), now);
+        assert!(users.is_heavy(&"heavy".into(), now + Duration::from_secs(80)));
+        assert!(!users.is_heavy(&"heavy".into(), now + Duration::from_secs(90)));
     }
 }
