@@ -1,6 +1,10 @@
 //! A client that does as little as a client can: raw JSON-RPC over each transport, one call at a time.
 
-use std::{process::Stdio, time::Instant};
+use std::{
+    process::Stdio,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
 
 use reqwest::{
     Response,
@@ -111,6 +115,32 @@ async fn answer_from(stream: &mut Response, unread: &mut Vec<u8>, id: u64) -> Re
 
 impl Client {
     pub(crate) async fn connect(http: &reqwest::Client, address: &Address) -> Result<Client> {
+        Client::connect_with(http, address, &json!({})).await
+    }
+
+    /// One that says that it can be asked, and never answers.
+    pub(crate) async fn connect_to_be_asked(http: &reqwest::Client, address: &Address) -> Result<Client> {
+        Client::connect_with(http, address, &json!({"elicitation": {}})).await
+    }
+
+    /// Another sender of the same HTTP session.
+    pub(crate) fn same_session(&self) -> Client {
+        let Wire::Http { url, session, version, says_version } = &self.wire else {
+            unreachable!("only HTTP has sessions that several may use")
+        };
+        let wire = Wire::Http {
+            url: url.clone(),
+            session: session.clone(),
+            version: version.clone(),
+            says_version: *says_version,
+        };
+        static SENDERS: AtomicU64 = AtomicU64::new(1);
+        // Ids are the session's, so each sender has a range of its own.
+        let last_id = SENDERS.fetch_add(1, Ordering::Relaxed) << 32;
+        Client { http: self.http.clone(), wire, last_id }
+    }
+
+    async fn connect_with(http: &reqwest::Client, address: &Address, capabilities: &Value) -> Result<Client> {
         let wire = match address {
             Address::Http(url) => {
                 Wire::Http { url: url.clone(), session: None, version: None, says_version: true }
@@ -122,7 +152,7 @@ impl Client {
             Address::Stdio(command) => stdio(command)?,
         };
         let mut client = Client { http: http.clone(), wire, last_id: 0 };
-        let hello = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
+        let hello = json!({"protocolVersion": VERSION, "capabilities": capabilities, "clientInfo": {"name": "bench", "version": "1"}});
         let welcome = client.request("initialize", &hello).await?;
         if let Wire::Http { version, says_version: true, .. } = &mut client.wire {
             *version = welcome.result["protocolVersion"].as_str().map(str::to_owned);

@@ -4,6 +4,7 @@
 
 mod capability;
 mod client;
+mod fairness;
 mod listing;
 mod load;
 mod passed_through;
@@ -20,6 +21,13 @@ pub(crate) fn here() -> PathBuf {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        // What the fairness section starts beside the proxy.
+        ["asking-server"] => return fairness::asking_server::serve(),
+        ["attack", name, url] => return done(fairness::attack::attack(name, url).await),
+        _ => {}
+    }
     let seconds = env::var("PML_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let time = Duration::from_secs_f64(seconds);
     let Some(folder) = env::var_os("PML_BENCH_FOLDER").map(PathBuf::from) else {
@@ -28,7 +36,7 @@ async fn main() {
     };
     // No proxy of the environment between us and this machine.
     let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("an HTTP client");
-    let wanted: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted: Vec<String> = args.into_iter().filter(|word| !word.starts_with('-')).collect();
     let wants = |section: &str| wanted.is_empty() || wanted.iter().any(|word| word == section);
     if wants("passed_through") {
         done(passed_through::print(&http, &folder, time).await);
@@ -38,6 +46,9 @@ async fn main() {
     }
     if wants("listing") {
         done(listing::print(&http, &folder, &[10, 1_000, 10_000]).await);
+    }
+    if wants("fairness") {
+        done(fairness::print(&http, &folder, time).await);
     }
     if wants("tokens") {
         done(tokens::print(&http, &folder).await);

@@ -6,9 +6,10 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
-use pml_worker::{Limits, Pool, StartError};
+use pml_worker::{FairGate, Limits, Pool, Shares, StartError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     config::Config,
     database::{self, Database},
     downstream::{Downstreams, ServerState},
+    limits::{Questions, RunLimits},
     metrics::{Metrics, Readings},
     request_state::RequestStates,
     scope::{Caller, Identity, Principal, Scope, new_request_id},
@@ -29,6 +31,12 @@ pub struct App {
     pub database: Database,
     pub workers: Pool,
     pub limits: Limits,
+    pub run_limits: Arc<RunLimits>,
+    pub questions: Arc<Questions>,
+    /// Turns for large results.
+    pub large_results: FairGate,
+    /// A client that has been away for so long isn't asked any more.
+    pub absent: Duration,
     pub servers: Downstreams,
     pub server_names: Vec<String>,
     pub configured: Principal,
@@ -83,6 +91,10 @@ impl App {
             configured: Principal { identity: Identity::Configured, scope: config.scope },
             server_names: servers.names(),
             limits: config.limits,
+            questions: Questions::new(&config.token_limits),
+            large_results: FairGate::new(Shares::unbounded(1, 3)),
+            absent: config.token_limits.absent,
+            run_limits: RunLimits::new(config.token_limits),
             database,
             workers,
             servers,
@@ -133,6 +145,10 @@ impl App {
             http_connections,
             database_connections: self.database.connections(),
             worker_processes: self.workers.processes(),
+            worker: self.workers.counts(),
+            runs_aside: self.workers.stepped_aside(),
+            questions: self.questions.count(),
+            statements: self.database.statements(),
             servers: self
                 .servers
                 .status()
@@ -143,7 +159,7 @@ impl App {
     }
 
     /// Takes no more calls, lets those that run finish within `patience`, and ends what is left.
-    pub async fn drain(&self, patience: std::time::Duration) {
+    pub async fn drain(&self, patience: Duration) {
         self.draining.store(true, Ordering::Relaxed);
         self.calls.close();
         self.finishes.close();
@@ -172,4 +188,4 @@ impl App {
 }
 
 /// For what should take no time: the last messages, the last statements, the end of processes.
-const ENDING: std::time::Duration = std::time::Duration::from_secs(5);
+const ENDING: Duration = Duration::from_secs(5);

@@ -108,6 +108,9 @@ pub struct CommonArgs {
     )]
     pub allow_missing: Option<Vec<Layer>>,
 
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
     /// How logs look on standard error [default: human]
     #[arg(long, value_name = "FORMAT", env = "PML_LOG_FORMAT", help_heading = "Logs")]
     pub log_format: Option<LogFormat>,
@@ -115,6 +118,43 @@ pub struct CommonArgs {
     /// error, warn, info, debug, trace, or directives such as `info,pml_proxy=debug` [default: info]
     #[arg(long, value_name = "LEVEL", env = "PML_LOG", help_heading = "Logs")]
     pub log_level: Option<String>,
+}
+
+/// What one token may use; 0 is no limit.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Limits of each token (0 is none)")]
+pub struct LimitArgs {
+    /// Runs at the same time, those that wait included [default: 100]
+    #[arg(long, value_name = "N", env = "PML_LIMIT_RUNS")]
+    pub limit_runs: Option<usize>,
+
+    /// Runs a minute, a quarter of them at once [default: 3000]
+    #[arg(long, value_name = "N", env = "PML_LIMIT_RUNS_PER_MINUTE")]
+    pub limit_runs_per_minute: Option<u32>,
+
+    /// Computing time of runs a minute, a quarter of it at once [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "PML_LIMIT_CPU_SECONDS_PER_MINUTE")]
+    pub limit_cpu_seconds_per_minute: Option<f64>,
+
+    /// Results of runs a minute, a quarter of them at once [default: 64]
+    #[arg(long, value_name = "MIB", env = "PML_LIMIT_RESULT_MIB_PER_MINUTE")]
+    pub limit_result_mib_per_minute: Option<f64>,
+
+    /// Rows that its scope may hold before new code is refused [default: 1000000]
+    #[arg(long, value_name = "N", env = "PML_LIMIT_STORED_ROWS")]
+    pub limit_stored_rows: Option<u64>,
+
+    /// Questions to people at the same time, and ten times that in all; further ones are declined [default: 8]
+    #[arg(long, value_name = "N", env = "PML_LIMIT_QUESTIONS")]
+    pub limit_questions: Option<usize>,
+
+    /// The tokens of one organisation together may use so many times what one may [default: 4]
+    #[arg(long, value_name = "N", env = "PML_LIMIT_ORGANISATION")]
+    pub limit_organisation: Option<usize>,
+
+    /// A client that has been away for so long isn't asked any more, and its call ends; not 0 [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "PML_LIMIT_ABSENT_SECONDS")]
+    pub limit_absent_seconds: Option<f64>,
 }
 
 #[derive(Debug, Default, Args)]

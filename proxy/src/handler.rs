@@ -31,7 +31,9 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    downstream::{Client, DownstreamError, Input, PlainAnswer},
+    downstream::{Asking, Client, DownstreamError, Input, PlainAnswer},
+    http::{Presence, Weight},
+    limits::{LimitReached, RunPermit},
     request_state::{Holder, NotOurs},
     run::{Job, Plan, Reporter, ToolPlan},
     scope::{Caller, new_request_id},
@@ -46,6 +48,9 @@ what you need may be there as a capability, to be called by name. New code goes 
 
 /// How the names of servers' tools and of capabilities begin.
 const WIRE_PREFIX: &str = "mcp__";
+
+/// How long a refusal takes that the client should have waited for.
+const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 
 /// One for every session (2025) or request (2026).
 pub struct Handler {
@@ -91,13 +96,21 @@ impl Handler {
         }
         let reporter = Reporter::start(&context.peer, context.meta.get_progress_token());
         let log_level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = Client::of(self.session, &context, log_level);
+        let cancel = context.ct.child_token();
+        let asking = Asking {
+            questions: self.app.questions.clone(),
+            tenant: caller.scope().tenant(),
+            presence: presence(&context.extensions),
+            absent: self.app.absent,
+            end: cancel.clone(),
+        };
+        let client = Client::of(self.session, &context, log_level, asking);
         let job = Job {
             app: self.app.clone(),
             caller,
             client: Some(client.clone()),
             steps: reporter.steps.clone(),
-            cancel: context.ct.child_token(),
+            cancel,
         };
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
@@ -109,11 +122,35 @@ impl Handler {
                 ("tool", call_listed(job, &request.name, arguments, input).await)
             }
         };
+        if is_limited(&answered) {
+            // Whoever tries again at once would keep the proxy busy with refusals.
+            tokio::time::sleep(SLOW_REFUSAL).await;
+        }
+        if let Some(weight) = weight(&context.extensions) {
+            weight.set(answered.as_ref().map_or(0, answer::size));
+        }
         reporter.end().await;
         client.told().await;
         self.app.metrics.called(kind, is_success(&answered), started.elapsed());
         answered
     }
+}
+
+/// Whether the client is there, if it has a session over HTTP.
+fn presence(extensions: &Extensions) -> Option<Arc<Presence>> {
+    extensions.get::<Parts>()?.extensions.get::<Arc<Presence>>().cloned()
+}
+
+/// Whether a limit was in the way.
+fn is_limited(answered: &Result<CallToolResponse, ErrorData>) -> bool {
+    let Ok(CallToolResponse::Complete(result)) = answered else { return false };
+    // A run that met a limit of its own isn't anybody's.
+    result.structured_content.as_ref().is_some_and(|content| content["error"]["of"].is_string())
+}
+
+/// Where the size of the answer is said, over HTTP.
+fn weight(extensions: &Extensions) -> Option<&Weight> {
+    extensions.get::<Parts>()?.extensions.get::<Weight>()
 }
 
 /// `pml_execute`: code, a capability by name, or an intent.
@@ -138,6 +175,7 @@ async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
         }
         Some(Ok(Outcome::Tool(answer))) => answer,
         Some(Err(NoAnswer::Database(error))) => answer::from_error(&error).into(),
+        Some(Err(NoAnswer::Limit(reached))) => answer::from_limit(&reached).into(),
         Some(Err(NoAnswer::Client(error))) => answer::failure(error.message).into(),
         None => interrupted().into(),
     }
@@ -189,6 +227,8 @@ fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
 enum NoAnswer {
     /// For the agent to read.
     Database(DatabaseError),
+    /// For the agent too.
+    Limit(LimitReached),
     /// The client did what it shouldn't; agents don't see those.
     Client(ErrorData),
 }
@@ -197,6 +237,7 @@ impl NoAnswer {
     fn told(self) -> Result<CallToolResponse, ErrorData> {
         match self {
             NoAnswer::Database(error) => Ok(answer::from_error(&error).into()),
+            NoAnswer::Limit(reached) => Ok(answer::from_limit(&reached).into()),
             NoAnswer::Client(error) => Err(error),
         }
     }
@@ -205,6 +246,12 @@ impl NoAnswer {
 impl From<DatabaseError> for NoAnswer {
     fn from(error: DatabaseError) -> NoAnswer {
         NoAnswer::Database(error)
+    }
+}
+
+impl From<LimitReached> for NoAnswer {
+    fn from(reached: LimitReached) -> NoAnswer {
+        NoAnswer::Limit(reached)
     }
 }
 
@@ -226,6 +273,7 @@ async fn begin_and_call(
 ) -> Result<Outcome, NoAnswer> {
     let request = json!({"tool": name, "args": arguments, "servers": job.app.server_names});
     let mut asked = job.app.known.moment();
+    let permit = job.begin_run(false)?;
     let mut planned = plan(&job, &request).await;
     // Nobody may have listed the tools of this scope yet.
     let is_unknown = matches!(&planned, Err(DatabaseError::Refused(refusal)) if refusal.is_unknown_tool());
@@ -238,12 +286,13 @@ async fn begin_and_call(
         let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
         job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
     }
-    carry_out(job, plan, input).await
+    carry_out(job, plan, input, &permit).await
 }
 
 async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NoAnswer> {
+    let permit = job.begin_run(request.get("code").is_some())?;
     let plan = plan(&job, &request).await?;
-    carry_out(job, plan, input).await
+    carry_out(job, plan, input, &permit).await
 }
 
 async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
@@ -252,9 +301,9 @@ async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
         .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))
 }
 
-async fn carry_out(job: Job, plan: Plan, input: Input) -> Result<Outcome, NoAnswer> {
+async fn carry_out(job: Job, plan: Plan, input: Input, permit: &RunPermit) -> Result<Outcome, NoAnswer> {
     match plan {
-        Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan).await?)),
+        Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan, permit).await?)),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
         Plan::Tool(plan) => call_tool(job, plan, input).await.map(Outcome::Tool),
     }

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod downstream;
 pub mod handler;
 pub mod http;
+pub mod limits;
 pub mod logging;
 pub mod metrics;
 mod request_state;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pml_worker::Counts;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -33,6 +34,14 @@ struct NotificationLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    /// A key under `limits` in the configuration, or `queue_full`.
+    limit: &'static str,
+    /// `token`, `organisation` or `everyone`; `tenant` of the sandbox's queue.
+    of: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ServerLabel {
     server: String,
 }
@@ -46,6 +55,13 @@ pub struct Readings {
     pub http_connections: usize,
     pub database_connections: (usize, usize),
     pub worker_processes: usize,
+    /// Slots of the sandbox.
+    pub worker: Counts,
+    /// Runs that wait for somebody without a slot.
+    pub runs_aside: usize,
+    pub questions: usize,
+    /// Statements under way or waiting for their turn.
+    pub statements: Counts,
     pub servers: Vec<(String, bool)>,
 }
 
@@ -68,6 +84,13 @@ pub struct Metrics {
     connections_used: Gauge,
     connections: Gauge,
     worker_processes: Gauge,
+    worker_slots_used: Gauge,
+    worker_waiting: Gauge,
+    worker_waiting_bytes: Gauge,
+    worker_aside: Gauge,
+    questions: Gauge,
+    statements_waiting: Gauge,
+    limited: Family<LimitLabels, Counter>,
     servers_up: Family<ServerLabel, Gauge>,
 }
 
@@ -93,6 +116,13 @@ impl Default for Metrics {
             connections_used: Gauge::default(),
             connections: Gauge::default(),
             worker_processes: Gauge::default(),
+            worker_slots_used: Gauge::default(),
+            worker_waiting: Gauge::default(),
+            worker_waiting_bytes: Gauge::default(),
+            worker_aside: Gauge::default(),
+            questions: Gauge::default(),
+            statements_waiting: Gauge::default(),
+            limited: Family::default(),
             servers_up: Family::default(),
         };
         metrics.register();
@@ -135,6 +165,17 @@ impl Metrics {
         r.register("database_connections_used", "Connections in use", self.connections_used.clone());
         r.register("database_connections", "Connections", self.connections.clone());
         r.register("worker_processes", "Sandbox processes", self.worker_processes.clone());
+        r.register("worker_slots_used", "Runs that have a slot", self.worker_slots_used.clone());
+        r.register("worker_waiting", "Runs that wait for a slot", self.worker_waiting.clone());
+        r.register("worker_waiting_bytes", "Their code and arguments", self.worker_waiting_bytes.clone());
+        r.register("worker_aside", "Runs without a slot while somebody is asked", self.worker_aside.clone());
+        r.register("questions_open", "Questions that nobody has answered yet", self.questions.clone());
+        r.register(
+            "database_waiting",
+            "Statements that wait for their tenant's turn",
+            self.statements_waiting.clone(),
+        );
+        r.register("limit_refused", "Refusals by a limit, and whose limit it is", self.limited.clone());
         r.register("server_up", "Whether a downstream server is connected", self.servers_up.clone());
     }
 
@@ -156,6 +197,10 @@ impl Metrics {
     /// `handshake`, `head`, `idle`, `send` or `evicted`.
     pub fn connection_closed(&self, reason: &'static str) {
         self.connections_closed.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
+    pub fn limited(&self, limit: &'static str, of: &'static str) {
+        self.limited.get_or_create(&LimitLabels { limit, of }).inc();
     }
 
     pub fn database_error(&self, kind: &'static str) {
@@ -189,6 +234,12 @@ impl Metrics {
         self.connections_used.set(count(readings.database_connections.0));
         self.connections.set(count(readings.database_connections.1));
         self.worker_processes.set(count(readings.worker_processes));
+        self.worker_slots_used.set(count(readings.worker.held));
+        self.worker_waiting.set(count(readings.worker.waiting));
+        self.worker_waiting_bytes.set(count(readings.worker.bytes));
+        self.worker_aside.set(count(readings.runs_aside));
+        self.questions.set(count(readings.questions));
+        self.statements_waiting.set(count(readings.statements.waiting));
         for (server, up) in readings.servers {
             self.servers_up.get_or_create(&ServerLabel { server }).set(up.into());
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pml_worker::Tenant;
 use uuid::Uuid;
 
 /// Where names are looked up and who looks.
@@ -16,6 +17,11 @@ impl Scope {
     /// The scope without its actor, as `NOTIFY pml_tools_changed` names it.
     pub fn place(&self) -> String {
         format!("{}.{}", self.org, self.project)
+    }
+
+    /// Who shares with others: the principal, and its organisation, whose principals share what it has.
+    pub fn tenant(&self) -> Tenant {
+        Tenant::new(self.org.as_str(), format!("{} as {}", self.project, self.actor))
     }
 }
 

@@ -3,6 +3,7 @@
 mod changes;
 mod commands;
 mod execute;
+mod fairness;
 mod floods;
 mod forwarded;
 mod front_door;

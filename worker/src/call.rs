@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Clock, Json, Limits, pool::Run};
+use crate::{Clock, CpuMeter, Json, Limits, Tenant, pool::Run};
 
 /// Whether the code called `mcp` or `capabilities`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,13 +29,15 @@ pub struct Call {
     /// The first argument; `{}` if there was none.
     pub args: Json,
     /// The tenant of the run.
-    pub tenant: String,
+    pub tenant: Tenant,
     /// How deep the run is nested: 0 for one that no run started.
     pub depth: u32,
     /// The limits of the run, `wall_time` being what is left of it.
     pub limits: Limits,
     /// What measures that; to be paused while somebody is waited for who isn't part of the run, such as a person.
     pub clock: Clock,
+    /// The run's.
+    pub(crate) cpu: CpuMeter,
 }
 
 impl Call {
@@ -51,6 +53,7 @@ impl Call {
                 ..self.limits.clone()
             },
             depth: self.depth + 1,
+            cpu: self.cpu.clone(),
             around: Some(self.clock.clone()),
         }
     }

@@ -66,7 +66,12 @@ impl Clock {
 
     /// Whether it stands still.
     pub fn is_paused(&self) -> bool {
-        self.state().pauses > 0
+        self.pauses() > 0
+    }
+
+    /// How many hold it.
+    pub(crate) fn pauses(&self) -> usize {
+        self.state().pauses
     }
 
     /// Stops it, and those around it, until the guard is dropped.

@@ -6,8 +6,11 @@
 
 mod call;
 mod clock;
+mod fair;
 mod json;
+mod large;
 mod limits;
+mod meter;
 mod outcome;
 mod pool;
 #[doc(hidden)]
@@ -15,10 +18,13 @@ pub mod protocol;
 
 pub use call::{Call, CallError, CallHandler, CallKind};
 pub use clock::{Clock, Pause};
+pub use fair::{Counts, FairGate, Full, FullOf, Permit, Refused, Shares, Tenant};
 pub use json::Json;
+pub use large::aside_if_large;
 pub use limits::{LimitKind, Limits};
+pub use meter::CpuMeter;
 pub use outcome::{
-    Answer, CallRecord, Failure, LogEntry, LogLevel, Outcome, Thrown, Trace, TraceEvent, Usage,
+    Answer, CallRecord, Failure, LogEntry, LogLevel, Outcome, QueueSetting, Thrown, Trace, TraceEvent, Usage,
 };
 pub use pool::{Layer, Pool, PoolConfig, Run, StartError};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallError, CallKind, Json, LimitKind, Limits};
+use crate::{CallError, CallKind, Full, FullOf, Json, LimitKind, Limits};
 
 /// The one outcome that every run has.
 #[derive(Clone, Debug, Serialize)]
@@ -54,15 +54,21 @@ pub enum Failure {
     },
     /// Too many runs wait already; this one was not started.
     #[error(
-        "the queue is full: {waiting} runs wait{of_tenant}, which is the most allowed; try again later or raise \
-         {setting}",
-        of_tenant = if *.setting == "queue_per_tenant" { " for this tenant" } else { "" }
+        "the queue is full: {what}, which is the most allowed; try again later or raise {setting} (pml: worker.{setting})",
+        what = match .setting {
+            QueueSetting::Queue => format!("{most} runs wait"),
+            QueueSetting::QueuePerTenant => format!("{most} runs wait for this tenant"),
+            QueueSetting::QueueBytes => format!("waiting runs hold {most} bytes of code and arguments"),
+            QueueSetting::QueueBytesPerTenant => {
+                format!("waiting runs of this tenant hold {most} bytes of code and arguments")
+            }
+        }
     )]
     QueueFull {
-        /// How many wait.
-        waiting: usize,
+        /// How much there may be.
+        most: usize,
         /// The field of the pool's configuration that says so.
-        setting: &'static str,
+        setting: QueueSetting,
     },
     /// The run can't be started as it was given.
     #[error("the run was not started: {why}")]
@@ -79,6 +85,48 @@ pub enum Failure {
     /// The pool was closed before the run began.
     #[error("the pool is closed")]
     Closed,
+}
+
+/// A field of the pool's configuration that bounds its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each is a field of PoolConfig")]
+pub enum QueueSetting {
+    Queue,
+    QueuePerTenant,
+    QueueBytes,
+    QueueBytesPerTenant,
+}
+
+impl QueueSetting {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueSetting::Queue => "queue",
+            QueueSetting::QueuePerTenant => "queue_per_tenant",
+            QueueSetting::QueueBytes => "queue_bytes",
+            QueueSetting::QueueBytesPerTenant => "queue_bytes_per_tenant",
+        }
+    }
+}
+
+impl std::fmt::Display for QueueSetting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<Full> for Failure {
+    fn from(full: Full) -> Failure {
+        let setting = match full.of {
+            FullOf::Waiting => QueueSetting::Queue,
+            FullOf::WaitingOfTenant => QueueSetting::QueuePerTenant,
+            FullOf::Bytes => QueueSetting::QueueBytes,
+            FullOf::BytesOfTenant => QueueSetting::QueueBytesPerTenant,
+        };
+        Failure::QueueFull { most: full.most, setting }
+    }
 }
 
 impl Failure {

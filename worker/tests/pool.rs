@@ -9,12 +9,13 @@ use std::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use pml_worker::{Call, CallError, Failure, Json, Limits, Pool, PoolConfig, Run, StartError};
 use serde_json::json;
-use support::{config, program, tools, until};
+use support::{config, pool, program, tools, until};
 use tokio::sync::Semaphore;
 
 fn exists(pid: u32) -> bool {
@@ -67,7 +68,7 @@ async fn a_full_queue_refuses_with_a_clear_error() {
     let refused = runs.next().await.unwrap().result.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the queue is full: 2 runs wait, which is the most allowed; try again later or raise queue"
+        "the queue is full: 2 runs wait for this tenant, which is the most allowed; try again later or raise queue_per_tenant (pml: worker.queue_per_tenant)"
     );
     gate.add_permits(3);
     let served = runs.filter(|outcome| std::future::ready(outcome.result.is_ok())).count().await;
@@ -79,7 +80,7 @@ async fn a_tenant_with_many_runs_does_not_starve_another() {
     let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
     let order = Mutex::new(Vec::new());
     let handler = |call: Call| {
-        order.lock().unwrap().push(call.tenant.clone());
+        order.lock().unwrap().push(call.tenant.name().clone());
         async { Ok(Json::null()) }
     };
     let code = "return await mcp.a.b()";
@@ -87,7 +88,7 @@ async fn a_tenant_with_many_runs_does_not_starve_another() {
     let quiet = join_all((0..3).map(|_| pool.run(Run::new("quiet", code), &handler)));
     tokio::join!(busy, quiet);
     let order = order.into_inner().unwrap();
-    let last_quiet = order.iter().rposition(|tenant| tenant == "quiet").unwrap();
+    let last_quiet = order.iter().rposition(|tenant| &**tenant == "quiet").unwrap();
     assert!(last_quiet <= 6, "{order:?}");
 }
 
@@ -265,7 +266,7 @@ async fn helper_that_runs_forever() {
     until("both processes", || pool.idle_pids().len() == 2).await;
     println!("pids {:?}", pool.idle_pids());
     // One that the engine would notice, and one that it wouldn't; neither meets a limit.
-    let hour = std::time::Duration::from_secs(3600);
+    let hour = Duration::from_secs(3600);
     let run = |code: &str| {
         let limits = Limits { cpu_time: hour, wall_time: hour, ..Limits::default() };
         pool.run(Run::new("test", code).with_limits(limits), &tools)
@@ -294,4 +295,112 @@ async fn no_worker_outlives_a_parent_that_is_killed() {
         pids.iter().all(|pid| state_of(&pid.to_string()).is_none_or(|state| state == 'Z'))
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_tenant_that_holds_all_slots_does_not_hold_up_another() {
+    let pool = Pool::start(PoolConfig { slots: 2, reserve: 2, ..config() }).await.unwrap();
+    let sleepers = join_all((0..8).map(|_| pool.run(Run::new("busy", "await mcp.test.never()"), &tools)));
+    tokio::pin!(sleepers);
+    assert!((&mut sleepers).now_or_never().is_none());
+    assert_eq!((pool.counts().held, pool.counts().waiting), (2, 6));
+    for _ in 0..3 {
+        let outcome = pool.run(Run::new("quiet", "return 1"), &tools);
+        tokio::select! {
+            _ = &mut sleepers => panic!("they never end"),
+            outcome = outcome => assert_eq!(outcome.result.unwrap(), json!(1)),
+        }
+    }
+    assert_eq!(pool.counts().held, 2);
+}
+
+#[tokio::test]
+async fn waiting_runs_hold_no_more_bytes_than_allowed() {
+    let pool = Pool::start(PoolConfig { slots: 1, queue_bytes_per_tenant: 100, ..config() }).await.unwrap();
+    let hold = pool.run(Run::new("test", "await mcp.test.never()"), &tools);
+    tokio::pin!(hold);
+    assert!((&mut hold).now_or_never().is_none());
+    let large = Run::new("test", "return 1").with_args(json!("x".repeat(100)));
+    assert_eq!(
+        pool.run(large, &tools).await.result.unwrap_err().to_string(),
+        "the queue is full: waiting runs of this tenant hold 100 bytes of code and arguments, which is the most allowed; \
+         try again later or raise queue_bytes_per_tenant (pml: worker.queue_bytes_per_tenant)"
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_person_gives_its_slot_back_and_takes_one_again() {
+    let pool = Pool::start(PoolConfig { slots: 1, reserve: 0, ..config() }).await.unwrap();
+    let (asked, answered) = (Semaphore::new(0), Semaphore::new(0));
+    let person = async |call: Call| -> Result<Json, CallError> {
+        let pause = call.clock.pause();
+        asked.add_permits(1);
+        answered.acquire().await.unwrap().forget();
+        drop(pause);
+        Ok(call.args)
+    };
+    let person = |call: Call| person(call);
+    let asks = pool.run(Run::new("test", "return await mcp.a.person(7)"), &person);
+    let meanwhile = async {
+        asked.acquire().await.unwrap().forget();
+        until("the slot is given back", || pool.counts().held == 0).await;
+        assert_eq!(pool.stepped_aside(), 1);
+        let outcome = pool.run(Run::new("test", "return 1"), &tools).await;
+        assert_eq!(outcome.result.unwrap(), json!(1));
+        // It goes on only with a slot.
+        let gate = Semaphore::new(0);
+        let holding = async |_: Call| -> Result<Json, CallError> {
+            gate.acquire().await.unwrap().forget();
+            Ok(Json::null())
+        };
+        let holding = |call: Call| holding(call);
+        let holds = pool.run(Run::new("other", "return await mcp.a.b()"), &holding);
+        let checks = async {
+            until("the slot is taken", || pool.counts().held == 1).await;
+            answered.add_permits(1);
+            until("it wants a slot again", || pool.counts().waiting == 1).await;
+            assert_eq!(pool.stepped_aside(), 1);
+            gate.add_permits(1);
+        };
+        tokio::join!(holds, checks);
+    };
+    let (outcome, ()) = tokio::join!(asks, meanwhile);
+    assert_eq!(outcome.result.unwrap(), json!(7));
+    assert_eq!((pool.counts().held, pool.stepped_aside()), (0, 0));
+}
+
+#[tokio::test]
+async fn computing_time_is_counted_also_of_a_run_that_is_cancelled() {
+    let pool = pool().await;
+    let run = Run::new("test", "for (;;);")
+        .with_limits(Limits { cpu_time: Duration::from_millis(200), ..Limits::default() });
+    let meter = run.cpu.clone();
+    pool.run(run, &tools).await.result.unwrap_err();
+    assert!(meter.total() >= Duration::from_millis(190), "{meter:?}");
+
+    let run = Run::new("test", "for (;;);");
+    let meter = run.cpu.clone();
+    let _ = tokio::time::timeout(Duration::from_millis(300), pool.run(run, &tools)).await;
+    assert!(!meter.total().is_zero());
+}
+
+#[tokio::test]
+async fn a_run_that_computes_for_long_goes_behind_the_others() {
+    let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
+    until("an idle process", || pool.idle_pids().len() == 1).await;
+    let pid = pool.idle_pids()[0].to_string();
+    let nice = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields: Vec<String> =
+            stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').map(str::to_owned).collect();
+        fields.get(16).and_then(|nice| nice.parse::<i32>().ok())
+    };
+    assert_ne!(nice(), Some(19));
+    let run = pool.run(Run::new("test", "for (;;);"), &tools);
+    tokio::select! {
+        _ = run => panic!("it never ends"),
+        () = until("it is behind", || nice() == Some(19)) => {}
+    }
+    let outcome = pool.run(Run::new("test", "return 1"), &tools).await;
+    assert_eq!(outcome.result.unwrap(), json!(1), "in another process");
 }

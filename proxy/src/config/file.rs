@@ -20,6 +20,8 @@ pub(super) struct FileConfig {
     #[serde(default)]
     pub worker: FileWorker,
     #[serde(default)]
+    pub limits: FileLimits,
+    #[serde(default)]
     pub log: FileLog,
     #[serde(rename = "mcpServers")]
     pub servers: Option<Value>,
@@ -78,8 +80,12 @@ pub(super) struct FileTls {
 pub(super) struct FileWorker {
     pub program: Option<PathBuf>,
     pub slots: Option<usize>,
+    pub reserve: Option<usize>,
+    pub spare: Option<usize>,
     pub queue: Option<usize>,
     pub queue_per_tenant: Option<usize>,
+    pub queue_bytes: Option<usize>,
+    pub queue_bytes_per_tenant: Option<usize>,
     pub runs_per_process: Option<u32>,
     pub deepest: Option<u32>,
     pub allow_missing: Option<Vec<Layer>>,
@@ -89,6 +95,19 @@ pub(super) struct FileWorker {
     pub output_mib: Option<u64>,
     pub calls: Option<u64>,
     pub calls_in_flight: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileLimits {
+    pub runs: Option<usize>,
+    pub runs_per_minute: Option<u32>,
+    pub cpu_seconds_per_minute: Option<f64>,
+    pub result_mib_per_minute: Option<f64>,
+    pub stored_rows: Option<u64>,
+    pub questions: Option<usize>,
+    pub organisation: Option<usize>,
+    pub absent_seconds: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

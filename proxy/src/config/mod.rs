@@ -9,11 +9,12 @@ use pml_worker::{Limits, PoolConfig};
 use tokio_postgres::Config as PostgresConfig;
 
 use crate::{
-    cli::{CommonArgs, HttpArgs, Layer, LogFormat},
+    cli::{CommonArgs, HttpArgs, Layer, LimitArgs, LogFormat},
     downstream::{ConfigErrors, ParsedServers, ServerConfig, parse_servers},
+    limits::LimitsConfig,
     scope::Scope,
 };
-use file::{FileConfig, FileWorker};
+use file::{FileConfig, FileLimits, FileWorker};
 pub use http::{DoorLimits, HttpConfig, TlsFiles};
 
 const MIB: u64 = 1024 * 1024;
@@ -62,7 +63,10 @@ pub struct Config {
     pub scope: Scope,
     pub http: HttpConfig,
     pub worker: PoolConfig,
+    /// Of one run.
     pub limits: Limits,
+    /// Of one token.
+    pub token_limits: LimitsConfig,
     pub servers: BTreeMap<String, ServerConfig>,
     /// What was ignored.
     pub warnings: Vec<String>,
@@ -144,6 +148,7 @@ impl Config {
             scope,
             http: http::checked(http, file.http)?,
             limits: limits(&worker_file)?,
+            token_limits: token_limits(common.limits, file.limits)?,
             worker: pool_config(worker_file)?,
             servers: servers.servers,
             warnings: servers.warnings,
@@ -163,8 +168,12 @@ fn pool_config(file: FileWorker) -> Result<PoolConfig, ConfigError> {
     Ok(PoolConfig {
         program: file.program.unwrap_or(default.program),
         slots,
+        reserve: file.reserve.unwrap_or(3 * slots),
+        spare: file.spare.unwrap_or(default.spare),
         queue: file.queue.unwrap_or(default.queue),
         queue_per_tenant: file.queue_per_tenant.unwrap_or(default.queue_per_tenant),
+        queue_bytes: file.queue_bytes.unwrap_or(default.queue_bytes),
+        queue_bytes_per_tenant: file.queue_bytes_per_tenant.unwrap_or(default.queue_bytes_per_tenant),
         runs_per_process: file.runs_per_process.unwrap_or(default.runs_per_process),
         deepest: file.deepest.unwrap_or(default.deepest),
         memory_ceiling: default.memory_ceiling.max(file.memory_mib.unwrap_or(0) * MIB),
@@ -188,6 +197,37 @@ fn limits(file: &FileWorker) -> Result<Limits, ConfigError> {
         calls: file.calls.unwrap_or(default.calls),
         calls_in_flight: file.calls_in_flight.unwrap_or(default.calls_in_flight),
         ..default
+    })
+}
+
+fn token_limits(flags: LimitArgs, file: FileLimits) -> Result<LimitsConfig, ConfigError> {
+    let default = LimitsConfig::default();
+    let amount = |setting, given: f64| {
+        Some(given)
+            .filter(|given| given.is_finite() && *given >= 0.0)
+            .ok_or_else(|| range(setting, given, "a number that isn't below 0, where 0 is no limit"))
+    };
+    let cpu_seconds = flags.limit_cpu_seconds_per_minute.or(file.cpu_seconds_per_minute);
+    let result_mib = flags.limit_result_mib_per_minute.or(file.result_mib_per_minute);
+    let absent = flags.limit_absent_seconds.or(file.absent_seconds);
+    Ok(LimitsConfig {
+        runs: flags.limit_runs.or(file.runs).unwrap_or(default.runs),
+        runs_per_minute: flags
+            .limit_runs_per_minute
+            .or(file.runs_per_minute)
+            .unwrap_or(default.runs_per_minute),
+        cpu_seconds_per_minute: amount(
+            "limits.cpu_seconds_per_minute",
+            cpu_seconds.unwrap_or(default.cpu_seconds_per_minute),
+        )?,
+        result_mib_per_minute: amount(
+            "limits.result_mib_per_minute",
+            result_mib.unwrap_or(default.result_mib_per_minute),
+        )?,
+        stored_rows: flags.limit_stored_rows.or(file.stored_rows).unwrap_or(default.stored_rows),
+        questions: flags.limit_questions.or(file.questions).unwrap_or(default.questions),
+        organisation: flags.limit_organisation.or(file.organisation).unwrap_or(default.organisation),
+        absent: absent.map_or(Ok(default.absent), |absent| seconds("limits.absent_seconds", absent))?,
     })
 }
 

@@ -23,6 +23,8 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
+use pml_worker::{Counts, FairGate, Shares};
+
 use crate::{config::DatabaseConfig, metrics::Metrics, scope::Caller};
 use connect::{Connector, Manager};
 use error::{Again, connect_error, statement_error};
@@ -48,6 +50,12 @@ pub(crate) enum Repeat {
 /// Its commit waits for the disk, and with it for all that was committed before; it locks nothing.
 const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')";
 
+/// One tenant alone has a quarter of the connections; the others are for those who have none meanwhile.
+fn shares(connections: usize) -> Shares {
+    let slots = connections.div_ceil(4);
+    Shares::unbounded(slots, connections - slots)
+}
+
 /// The pool. Cheap to clone.
 #[derive(Clone)]
 pub struct Database {
@@ -56,6 +64,8 @@ pub struct Database {
     /// The schema of the functions, asked for once; they are called by their full names.
     schema: Arc<OnceCell<String>>,
     metrics: Arc<Metrics>,
+    /// Connections are shared by tenant, so that no tenant's statements are in the way of another's.
+    turns: FairGate,
 }
 
 impl Database {
@@ -67,7 +77,8 @@ impl Database {
             .runtime(Runtime::Tokio1)
             .build()
             .expect("a pool without hooks and timeouts can't be wrong");
-        Database { pool, patience: config.patience, schema: Arc::default(), metrics }
+        let turns = FairGate::new(shares(config.connections));
+        Database { pool, patience: config.patience, schema: Arc::default(), metrics, turns }
     }
 
     /// The same pool for somebody who won't wait as long.
@@ -80,6 +91,11 @@ impl Database {
     pub fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size.saturating_sub(status.available), status.size)
+    }
+
+    /// The statements under way and those that wait for their turn.
+    pub fn statements(&self) -> Counts {
+        self.turns.counts()
     }
 
     /// Whether Postgres answers now.
@@ -103,6 +119,9 @@ impl Database {
             (&caller.request_id, Type::TEXT),
         ];
         parameters.extend(further.iter().cloned());
+        let turn = timeout(self.patience, self.turns.enter(&scope.tenant(), 0)).await;
+        // The gate is never closed and has no bounds.
+        let _turn = turn.ok().and_then(Result::ok).ok_or(DatabaseError::Busy)?;
         self.patiently(statement, &parameters, repeat).await
     }
 

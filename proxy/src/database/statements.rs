@@ -3,6 +3,7 @@
 //! Each speaks for a caller through `pml_act_as`, in the same statement. Where a function reads rows, its first argument
 //! depends on that call, so that the scope is set before it runs.
 
+use pml_worker::aside_if_large;
 use serde_json::{Value, value::RawValue};
 use tokio_postgres::{
     Row,
@@ -65,7 +66,9 @@ impl Database {
     ) -> Result<Box<RawValue>, DatabaseError> {
         let rows = self.ask(caller, statement, parameters, repeat).await?;
         let row = rows.first().ok_or_else(|| DatabaseError::NotReady("a function gave no row.".into()))?;
-        let Json(answer) = row.try_get(0).map_err(|error| statement_error(&error))?;
+        let bytes = row.raw_size_bytes();
+        let Json(answer) =
+            aside_if_large(bytes, || row.try_get(0)).map_err(|error| statement_error(&error))?;
         Ok(answer)
     }
 
@@ -87,7 +90,7 @@ impl Database {
         let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSONB)];
         let statement = |schema: &str| as_caller_at_once(schema, "pml_finish($5, $6)");
         let answer = self.json_by(caller, statement, &parameters, Repeat::UntilOnDisk).await?;
-        Ok(serde_json::from_str(answer.get()).unwrap_or(Value::Null))
+        Ok(aside_if_large(answer.get().len(), || serde_json::from_str(answer.get()).unwrap_or(Value::Null)))
     }
 
     /// Calls of servers' tools; the same report may be made again.
@@ -182,6 +185,38 @@ impl Database {
         let parameters: [Parameter<'_>; 2] = [(&server, Type::TEXT), (&Json(tools), Type::JSONB)];
         let rows = self.ask(caller, statement, &parameters, Repeat::Harmless).await?;
         rows.first().map_or(Ok(0), |row| row.try_get(0).map_err(|error| statement_error(&error)))
+    }
+
+    /// How many rows the caller's scope holds; nothing if this database can't say.
+    pub async fn stored_rows(&self, caller: &Caller) -> Result<Option<u64>, DatabaseError> {
+        let is_there = |schema: &str| {
+            let quoted = schema.replace('\'', "''");
+            format!(
+                "SELECT pg_catalog.to_regprocedure('{quoted}.pml_stored_rows()') IS NOT NULL \
+                 FROM {schema}.pml_act_as($1, $2, $3, $4)"
+            )
+        };
+        let first = |rows: &[Row]| rows.first().map(|row| row.try_get(0)).transpose();
+        let rows = self.ask(caller, is_there, &[], Repeat::Harmless).await?;
+        if first(&rows).map_err(|error| statement_error(&error))? != Some(true) {
+            return Ok(None);
+        }
+        let count = |schema: &str| {
+            format!(
+                "SELECT CASE WHEN acting THEN {schema}.pml_stored_rows() END \
+                 FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting"
+            )
+        };
+        let rows = match self.ask(caller, count, &[], Repeat::Harmless).await {
+            // Dropped meanwhile.
+            Err(DatabaseError::NotReady(_)) => return Ok(None),
+            counted => counted?,
+        };
+        let count: Option<i64> = match rows.first() {
+            Some(row) => row.try_get(0).map_err(|error| statement_error(&error))?,
+            None => None,
+        };
+        Ok(count.and_then(|rows| u64::try_from(rows).ok()))
     }
 
     /// The secret that all proxies of this database share.

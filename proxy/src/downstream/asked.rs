@@ -32,7 +32,8 @@ impl Asked {
         question: Question,
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        let call = match self.calls.asking(context.extensions.get::<InboundStreamOrigin>()) {
+        let origin = context.extensions.get::<InboundStreamOrigin>();
+        let call = match self.calls.asking(origin) {
             Ok(call) => call,
             Err(nobody) => return refuse(&self.server, &question, nobody),
         };
@@ -41,7 +42,7 @@ impl Asked {
             tracing::info!(server = self.server, what = question.shown(), "the server asks its client");
         });
         // A person's time isn't the server's.
-        let _pause = call.clock.pause();
+        let _pauses = self.calls.pause(origin);
         let mut meta = context.meta;
         meta.remove("progressToken");
         tokio::select! {

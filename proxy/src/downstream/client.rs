@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use pml_worker::Tenant;
 use rmcp::{
     Peer, RoleServer, ServiceError,
     model::{
@@ -16,8 +17,10 @@ use rmcp::{
     service::{OriginatingRequestId, PeerRequestOptions, RequestContext},
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::{question::Question, waiting::Waiting};
+use crate::{http::Presence, limits::Questions};
 
 /// How long a person may think.
 const LONGEST_THOUGHT: Duration = Duration::from_secs(600);
@@ -37,6 +40,28 @@ struct Inner {
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
     logs: Mutex<Option<Logs>>,
+    asking: Asking,
+}
+
+/// What bounds the questions of one request.
+pub struct Asking {
+    pub questions: Arc<Questions>,
+    pub tenant: Tenant,
+    /// Whether the client is there, of a session over HTTP.
+    pub presence: Option<Arc<Presence>>,
+    /// A client that has been away for so long isn't asked any more.
+    pub absent: Duration,
+    /// Ends the request.
+    pub end: CancellationToken,
+}
+
+impl Asking {
+    async fn client_is_gone(&self) {
+        match &self.presence {
+            Some(presence) => presence.away_for(self.absent).await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// How it can be asked something.
@@ -56,7 +81,12 @@ struct Logs {
 
 impl Client {
     /// Whoever made this request. `level` is what it wants logged, if its session has said so.
-    pub fn of(session: u64, request: &RequestContext<RoleServer>, level: Option<LoggingLevel>) -> Client {
+    pub fn of(
+        session: u64,
+        request: &RequestContext<RoleServer>,
+        level: Option<LoggingLevel>,
+        asking: Asking,
+    ) -> Client {
         let stateless =
             request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let (era, log_level) = if stateless {
@@ -72,6 +102,7 @@ impl Client {
             capabilities: request.client_capabilities().unwrap_or_default(),
             log_level,
             logs: Mutex::default(),
+            asking,
         }))
     }
 
@@ -116,6 +147,11 @@ impl Client {
         if !question.fits(&self.0.capabilities) {
             return question.refused("the client doesn't offer it");
         }
+        let asking = &self.0.asking;
+        let _open = match asking.questions.open(&asking.tenant) {
+            Ok(open) => open,
+            Err(reached) => return question.refused(&reached.to_string()),
+        };
         // Over HTTP it goes where the client waits for the answer to its own request.
         question.request.extensions_mut().insert(OriginatingRequestId(self.0.request.clone()));
         let (peer, request) = (self.0.peer.clone(), question.request.clone());
@@ -125,7 +161,17 @@ impl Client {
             peer.send_cancellable_request(request, options).await.map(Waiting::new)
         });
         let Ok(Ok(mut waiting)) = sent.await else { return question.refused("the client is gone") };
-        match timeout(LONGEST_THOUGHT, waiting.answer()).await {
+        let answered = tokio::select! {
+            biased;
+            answered = timeout(LONGEST_THOUGHT, waiting.answer()) => answered,
+            () = asking.client_is_gone() => {
+                tracing::info!("the client has gone; the question is withdrawn and its call ends");
+                waiting.cancel("the client has gone");
+                asking.end.cancel();
+                return question.refused("the client is gone");
+            }
+        };
+        match answered {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(ServiceError::McpError(error))) => Err(error),
             Ok(Err(_)) => question.refused("the client is gone"),

@@ -38,7 +38,7 @@ use self::server::Server;
 pub use self::{
     backoff::RestartPolicy,
     call::{CallContext, Input},
-    client::Client,
+    client::{Asking, Client},
     config::{
         ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, ParsedServers, ServerConfig, TransportConfig,
         parse_servers,

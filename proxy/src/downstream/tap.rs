@@ -10,7 +10,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use pml_worker::Clock;
+use pml_worker::{Clock, Pause};
 use rmcp::{
     RoleClient,
     model::{
@@ -140,6 +140,16 @@ impl Calls {
         } else {
             Err(Nobody::SeveralClients)
         }
+    }
+
+    /// Stops the time of the calls that may be waiting for what the server asks: if it doesn't say which, of all.
+    pub(super) fn pause(&self, origin: Option<&InboundStreamOrigin>) -> Vec<Pause> {
+        let calls = self.lock();
+        let may_wait = |sent: &&Sent| match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => sent.id == *id,
+            _ => !sent.call.over.is_cancelled(),
+        };
+        calls.iter().filter(may_wait).map(|sent| sent.call.clock.pause()).collect()
     }
 
     fn progress(&self, progress: ProgressNotificationParam) {

@@ -10,20 +10,40 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::limits::Permit;
+use super::{limits::Permit, presence::Here, weight::Weight};
 use crate::tokens::Revocation;
 
 pub(super) struct HeldBody {
     inner: Body,
     /// Only a stream ends with its token; an answer goes out whole.
     ends: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<Revocation>)>,
+    weight: Weight,
     _permit: Permit,
+    /// The client is there as long as it waits for this.
+    _here: Option<Here>,
 }
 
 impl HeldBody {
-    pub(super) fn around(inner: Body, permit: Permit, ends_with: Option<Arc<Revocation>>) -> Body {
+    pub(super) fn around(
+        inner: Body,
+        permit: Permit,
+        here: Option<Here>,
+        ends_with: Option<Arc<Revocation>>,
+    ) -> HeldBody {
         let ends = ends_with.map(|revoked| (Box::pin(revoked.signal().cancelled_owned()), revoked));
-        Body::new(HeldBody { inner, ends, _permit: permit })
+        HeldBody { inner, ends, weight: Weight::default(), _permit: permit, _here: here }
+    }
+
+    /// The same, whose answer has this weight.
+    pub(super) fn of(mut self, weight: Weight) -> HeldBody {
+        self.weight = weight;
+        self
+    }
+}
+
+impl From<HeldBody> for Body {
+    fn from(body: HeldBody) -> Body {
+        Body::new(body)
     }
 }
 
@@ -40,7 +60,8 @@ impl HttpBody for HeldBody {
         {
             return Poll::Ready(None);
         }
-        Pin::new(&mut self.inner).poll_frame(context)
+        let this = &mut *self;
+        this.weight.step(|| Pin::new(&mut this.inner).poll_frame(context))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -21,8 +21,10 @@ use super::{
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
     names::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
     plain::PlainCalls,
+    presence::Presence,
     refused::Refused,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
+    weight::Weight,
     whole,
 };
 use crate::{
@@ -31,6 +33,8 @@ use crate::{
     tokens::Accepted,
 };
 
+/// How long a refusal takes that the client should have waited for.
+const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 const REQUEST_ID: &str = "x-request-id";
 const METHOD: &str = "mcp-method";
 /// The first version without sessions; versions are dates and sort as text.
@@ -60,6 +64,10 @@ pub(super) async fn guard(
         Ok(response) => response,
         Err(refused) => {
             gate.app.metrics.refused(refused.reason);
+            if refused.reason == "rate" {
+                // Whoever asks again at once would keep the proxy busy with refusals.
+                tokio::time::sleep(SLOW_REFUSAL).await;
+            }
             tracing::info!(
                 request_id,
                 client = %client.sender.address,
@@ -104,19 +112,30 @@ impl Gate {
             _ => Bytes::new(),
         };
         let permit = if streams { self.limits.begin_stream(key)? } else { self.limits.begin_request(key)? };
+        let presence = head
+            .headers
+            .get(SESSION_ID)
+            .and_then(|id| id.to_str().ok())
+            .and_then(|id| self.sessions.presence(id));
+        let here = presence.as_ref().map(Presence::here);
         let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
         if let Some(response) = self.plain.answer(&head, &body, &caller).await {
-            return Ok(response.map(|body| HeldBody::around(body, permit, None)));
+            return Ok(response.map(|body| HeldBody::around(body, permit, here, None).into()));
         }
         let mut request = Request::from_parts(head, Body::from(body));
+        let weight = Weight::default();
+        request.extensions_mut().insert(weight.clone());
         request.extensions_mut().insert(caller);
+        if let Some(presence) = presence {
+            request.extensions_mut().insert(presence);
+        }
         let ends_session = request.method() == Method::DELETE;
         let is_json = request
             .headers()
             .get(CONTENT_TYPE)
             .and_then(|kind| kind.to_str().ok())
             .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"));
-        let mut response = REQUESTER.scope(identity, next.run(request)).await;
+        let mut response = REQUESTER.scope(identity, weight.carried(next.run(request))).await;
         // It is done, not only accepted; the SDKs for Python warn of anything but 200 and 204.
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -127,11 +146,11 @@ impl Gate {
             return Err(Refused::bad_request("body", message));
         }
         if !streams {
-            response = whole::at_once(response).await;
+            response = weight.carried(whole::at_once(response)).await;
         }
         // A call that runs may finish; a stream would go on telling.
         let ends_with = streams.then_some(accepted.revoked);
-        Ok(response.map(|body| HeldBody::around(body, permit, ends_with)))
+        Ok(response.map(|body| HeldBody::around(body, permit, here, ends_with).of(weight).into()))
     }
 
     /// A page whose name was made to point here comes under its own name.

@@ -10,11 +10,13 @@ mod incoming;
 mod limits;
 mod names;
 mod plain;
+mod presence;
 mod refused;
 mod session;
 mod ticks;
 mod tls;
 mod watched;
+mod weight;
 mod whole;
 
 use std::{sync::Arc, time::Duration};
@@ -31,8 +33,10 @@ use incoming::BodyLimits;
 use limits::HttpLimits;
 pub use names::{HostPattern, OriginPattern};
 use plain::PlainCalls;
+pub use presence::Presence;
 use session::OwnedSessions;
 pub use tls::{Tls, TlsError};
+pub use weight::Weight;
 
 /// How long open connections may take to end once nothing runs any more.
 const CLOSING: Duration = Duration::from_secs(3);

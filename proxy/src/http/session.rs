@@ -15,6 +15,7 @@ use rmcp::{
     },
 };
 
+use super::presence::Presence;
 use crate::{handler::SESSION_IDLE, scope::Identity};
 
 pub(super) const SESSION_ID: &str = "mcp-session-id";
@@ -40,6 +41,7 @@ struct Owned {
     converses: bool,
     /// When the session itself last had something to do.
     in_use: Instant,
+    presence: Arc<Presence>,
 }
 
 impl OwnedSessions {
@@ -52,6 +54,11 @@ impl OwnedSessions {
     /// Whether this session is there and is `identity`'s. To anyone else it doesn't exist.
     pub(super) fn is_of(&self, id: &str, identity: &Identity) -> bool {
         self.lock().get(id).is_some_and(|session| session.by == *identity)
+    }
+
+    /// Whether its client is there, of this session.
+    pub(super) fn presence(&self, id: &str) -> Option<Arc<Presence>> {
+        self.lock().get(id).map(|session| session.presence.clone())
     }
 
     pub(super) fn count(&self) -> usize {
@@ -95,7 +102,10 @@ impl SessionManager for OwnedSessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.inner.create_session().await?;
         let by = REQUESTER.try_with(Clone::clone).unwrap_or(Identity::Configured);
-        self.lock().insert(id.clone(), Owned { by, converses: true, in_use: Instant::now() });
+        self.lock().insert(
+            id.clone(),
+            Owned { by, converses: true, in_use: Instant::now(), presence: Presence::new() },
+        );
         Ok((id, transport))
     }
 

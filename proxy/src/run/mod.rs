@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pml_worker::{Limits, Run};
+use pml_worker::{Limits, Run, aside_if_large};
 use rmcp::model::CallToolResponse;
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
@@ -28,6 +28,7 @@ use crate::{
     app::App,
     database::DatabaseError,
     downstream::{CallContext, Client, DownstreamError, Input, PlainAnswer},
+    limits::{LimitReached, RunPermit},
     scope::Caller,
     tools::known::ServerTool,
     usage::Used,
@@ -40,6 +41,8 @@ pub use progress::{Reporter, Step, Steps};
 
 /// How long an answer waits for its record; then it goes out with a warning, and the record is made when it can be.
 const RECORDING: Duration = Duration::from_secs(15);
+/// Results above it take their tenant's turn.
+const LARGE_RESULT: usize = 512 * 1024;
 /// As long as a workflow lives in Postgres; later its outcome would be refused.
 const RECORDABLE: Duration = Duration::from_secs(3600);
 
@@ -81,12 +84,37 @@ impl Job {
         self.app.known.changed(&self.caller.scope().place());
     }
 
+    /// Begins a run on the caller's account. `keeps_code` if it brings code that isn't stored yet.
+    pub fn begin_run(&self, keeps_code: bool) -> Result<RunPermit, LimitReached> {
+        let (limits, principal) = (&self.app.run_limits, &self.caller.principal);
+        let begun = limits.begin(principal, keeps_code).inspect_err(|reached| self.limited(reached))?;
+        if limits.should_count_rows(principal) {
+            let (app, caller) = (self.app.clone(), self.caller.clone());
+            // Nobody waits for it: the next runs go by what it says.
+            self.app.finishes.spawn(async move {
+                match app.database.stored_rows(&caller).await {
+                    Ok(rows) => app.run_limits.rows_counted(&caller.principal, rows),
+                    Err(error) => tracing::debug!(%error, "the stored rows can't be counted"),
+                }
+            });
+        }
+        Ok(begun)
+    }
+
+    fn limited(&self, reached: &LimitReached) {
+        self.app.metrics.limited(reached.limit.key(), reached.whose.name());
+        tracing::info!(limit = reached.limit.key(), of = reached.whose.name(), "refused");
+    }
+
     /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
-    pub async fn run(self, plan: Box<RunPlan>) -> Result<Value, DatabaseError> {
+    pub async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
-        let tenant = self.caller.scope().place();
-        let run = Run::new(tenant, plan.executable.clone()).with_args(plan.args.clone()).with_limits(limits);
+        let tenant = self.caller.scope().tenant();
+        let run = Run::new(tenant.clone(), plan.executable.clone())
+            .with_args(plan.args.clone())
+            .with_limits(limits)
+            .with_cpu_meter(permit.cpu.clone());
         let shared = Shared {
             app: self.app.clone(),
             caller: self.caller.clone(),
@@ -109,6 +137,20 @@ impl Job {
                 RunOutcome::stopped("shutdown", message, started.elapsed(), calls.take())
             }
         };
+        let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
+        let outcome = match permit.charge_result(bytes) {
+            Ok(()) => outcome,
+            Err(reached) => {
+                self.limited(&reached);
+                outcome.without_result("limit", &reached.to_string())
+            }
+        };
+        // One large result of a tenant at a time: each takes processors here and in Postgres.
+        let large = bytes >= LARGE_RESULT;
+        let _turn = if large { self.app.large_results.enter(&tenant, 0).await.ok() } else { None };
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.kind == "queue_full") {
+            self.app.metrics.limited(error.kind, "tenant");
+        }
         tracing::info!(
             %workflow,
             success = outcome.success,
@@ -130,7 +172,8 @@ impl Job {
         plan: &RunPlan,
         outcome: RunOutcome,
     ) -> Result<Value, DatabaseError> {
-        let (for_postgres, replaced) = outcome.for_postgres();
+        let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
+        let (for_postgres, replaced) = aside_if_large(bytes, || outcome.for_postgres());
         let (app, caller) = (self.app.clone(), self.caller.clone());
         let recording = self.app.finishes.spawn(
             async move {

@@ -124,6 +124,12 @@ impl RunOutcome {
         }
     }
 
+    /// The same run with this error in the place of its result.
+    pub(super) fn without_result(self, kind: &'static str, message: &str) -> RunOutcome {
+        let error = RunError { kind, message: message.to_owned(), line: None, node: None, tool: None };
+        RunOutcome { success: false, result: None, error: Some(error), ..self }
+    }
+
     /// The JSON for Postgres, and whether anything had to be replaced in it.
     pub(super) fn for_postgres(&self) -> (Box<RawValue>, bool) {
         let text = serde_json::to_string(self).unwrap_or_else(|_| "null".into());

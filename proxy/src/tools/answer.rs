@@ -1,9 +1,10 @@
 //! How answers look on the wire: text for models, `structuredContent` for programs, `_meta` for neither.
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
+use pml_worker::aside_if_large;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::{Value, json};
 
-use crate::database::DatabaseError;
+use crate::{database::DatabaseError, limits::LimitReached};
 
 /// Where our own keys are in `_meta`.
 const META: &str = "pml";
@@ -11,7 +12,7 @@ const META: &str = "pml";
 /// A JSON object as a result; its `_meta` goes where MCP has it.
 pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
     let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
-    let text = answer.to_string();
+    let text = aside_if_large(estimate(&answer), || answer.to_string());
     let mut result = plain(text, is_error);
     result.structured_content = Some(as_object(answer));
     result.meta = meta.filter(|meta| !meta.is_null()).map(wrapped);
@@ -25,7 +26,7 @@ pub fn from_run(mut answer: Value) -> CallToolResult {
         let value = answer["result"].take();
         let text = match &value {
             Value::String(text) => text.clone(),
-            other => other.to_string(),
+            other => aside_if_large(estimate(other), || other.to_string()),
         };
         let mut result = plain(text, false);
         result.structured_content = Some(as_object(value));
@@ -40,6 +41,22 @@ pub fn from_run(mut answer: Value) -> CallToolResult {
     result
 }
 
+/// About how many bytes of text an answer has.
+pub fn size(answer: &CallToolResponse) -> usize {
+    let CallToolResponse::Complete(result) = answer else { return 0 };
+    result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.len()).sum()
+}
+
+/// About how long a value is as text, told without looking at all of it.
+fn estimate(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.first().map_or(0, estimate).max(1) * items.len(),
+        Value::Object(fields) => fields.values().map(estimate).sum(),
+        _ => 1,
+    }
+}
+
 /// A failure in the product's own words.
 pub fn from_error(error: &DatabaseError) -> CallToolResult {
     let (text, structured) = match error {
@@ -48,6 +65,13 @@ pub fn from_error(error: &DatabaseError) -> CallToolResult {
     };
     let mut result = plain(text, true);
     result.structured_content = Some(json!({"status": "error", "error": structured}));
+    result
+}
+
+/// A limit that is in the way.
+pub fn from_limit(reached: &LimitReached) -> CallToolResult {
+    let mut result = plain(reached.to_string(), true);
+    result.structured_content = Some(json!({"status": "error", "error": reached.to_json()}));
     result
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, thread};
 
-use crate::{Clock, Json, Limits};
+use crate::{Clock, CpuMeter, Json, Limits, Shares, Tenant};
 
 /// A part of the confinement that a kernel may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,18 @@ pub struct PoolConfig {
     pub program: PathBuf,
     /// Runs at the same time, and processes kept ready. Default: two for each core, at least four.
     pub slots: usize,
+    /// Further runs, of tenants below their share while the slots are taken. Default three times the slots.
+    pub reserve: usize,
+    /// Processes kept ready beyond those in use, so that such a run needn't wait for one to start. Default 2.
+    pub spare: usize,
     /// Runs that may wait for a slot. Default 1,024.
     pub queue: usize,
     /// Runs of one tenant that may wait for a slot. Default 256.
     pub queue_per_tenant: usize,
+    /// Bytes of code and arguments that waiting runs may hold. Default 64 MiB.
+    pub queue_bytes: usize,
+    /// Bytes of code and arguments that waiting runs of one tenant may hold. Default 16 MiB.
+    pub queue_bytes_per_tenant: usize,
     /// A process is replaced after this many runs. Default 1,000; 1 gives every run a process of its own.
     pub runs_per_process: u32,
     /// How deep runs may be nested: a run that a call handler starts for another run. Every level has its own slots,
@@ -50,15 +58,34 @@ impl Default for PoolConfig {
         let beside = std::env::current_exe()
             .ok()
             .and_then(|program| program.parent().map(|dir| dir.join("pml-worker")));
+        let slots = thread::available_parallelism().map_or(4, |cores| (2 * cores.get()).max(4));
         PoolConfig {
             program: beside.unwrap_or_else(|| "pml-worker".into()),
-            slots: thread::available_parallelism().map_or(4, |cores| (2 * cores.get()).max(4)),
+            slots,
+            reserve: 3 * slots,
+            spare: 2,
             queue: 1024,
             queue_per_tenant: 256,
+            queue_bytes: 64 * 1024 * 1024,
+            queue_bytes_per_tenant: 16 * 1024 * 1024,
             runs_per_process: 1000,
             deepest: 8,
             memory_ceiling: 256 * 1024 * 1024,
             allow_missing: Vec::new(),
+        }
+    }
+}
+
+impl PoolConfig {
+    /// How the runs of one level share their slots.
+    pub(super) fn shares(&self) -> Shares {
+        Shares {
+            slots: self.slots,
+            reserve: self.reserve,
+            queue: self.queue,
+            queue_per_tenant: self.queue_per_tenant,
+            queue_bytes: self.queue_bytes,
+            queue_bytes_per_tenant: self.queue_bytes_per_tenant,
         }
     }
 }
@@ -68,7 +95,7 @@ impl Default for PoolConfig {
 #[non_exhaustive]
 pub struct Run {
     /// Whose it is; slots are shared fairly between tenants.
-    pub tenant: String,
+    pub tenant: Tenant,
     /// Plain JavaScript: the body of an async function with `args`, `mcp` and `capabilities` in scope.
     pub code: String,
     /// What the code sees as `args`.
@@ -77,19 +104,22 @@ pub struct Run {
     pub limits: Limits,
     /// 0, or one more than that of the run which it serves; see [`crate::Call::nested_run`].
     pub depth: u32,
+    /// What counts the computing time, however the run ends; nested runs count on it too.
+    pub cpu: CpuMeter,
     /// The clock of the run which it serves.
     pub(crate) around: Option<Clock>,
 }
 
 impl Run {
     /// A run with no arguments and the default limits.
-    pub fn new(tenant: impl Into<String>, code: impl Into<String>) -> Run {
+    pub fn new(tenant: impl Into<Tenant>, code: impl Into<String>) -> Run {
         Run {
             tenant: tenant.into(),
             code: code.into(),
             args: Json::from(serde_json::json!({})),
             limits: Limits::default(),
             depth: 0,
+            cpu: CpuMeter::default(),
             around: None,
         }
     }
@@ -98,6 +128,13 @@ impl Run {
     #[must_use]
     pub fn with_args(mut self, args: impl Into<Json>) -> Run {
         self.args = args.into();
+        self
+    }
+
+    /// The same run, its computing time counted on this meter.
+    #[must_use]
+    pub fn with_cpu_meter(mut self, meter: CpuMeter) -> Run {
+        self.cpu = meter;
         self
     }
 

@@ -16,10 +16,10 @@ use tokio::{
 };
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
-use super::{Run, process::Process};
+use super::{Run, process::Process, seat::Seat};
 use crate::{
     Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, Outcome,
-    Trace, TraceEvent, Usage,
+    Trace, TraceEvent, Usage, aside_if_large,
     protocol::{
         AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, ToWorker, WorkerFailure,
         append_frame, parse_frame,
@@ -35,15 +35,19 @@ const CLEARING: Duration = Duration::from_secs(2);
 /// How long to wait for the exit status of a process that was just killed.
 const REAPING: Duration = Duration::from_secs(5);
 
+/// A run that has computed for longer goes on behind those that haven't.
+const IN_FOREGROUND: Duration = Duration::from_millis(25);
+
 /// Runs `run` in `process`; says with the outcome whether the process is sound and may serve again. `None` if the process
 /// was gone, or stuck with the run before, so that this one may still begin in another.
 pub(super) async fn converse<H: CallHandler>(
     process: &mut Process,
     run: &Run,
+    seat: &mut Seat<'_>,
     handler: &H,
 ) -> Option<(Outcome, bool)> {
     let mut record = Record::new(run);
-    let ended = record.hold(process, handler).await;
+    let ended = record.hold(process, seat, handler).await;
     let sound = matches!(ended, Ended::Done(_));
     let result = match ended {
         Ended::Done(result) | Ended::DoneBut(result) => result,
@@ -104,7 +108,12 @@ impl<'r> Record<'r> {
         }
     }
 
-    async fn hold<H: CallHandler>(&mut self, process: &mut Process, handler: &H) -> Ended {
+    async fn hold<H: CallHandler>(
+        &mut self,
+        process: &mut Process,
+        seat: &mut Seat<'_>,
+        handler: &H,
+    ) -> Ended {
         let limits = &self.run.limits;
         let begin = ToWorker::Run { code: &self.run.code, args: self.run.args.get(), limits: limits.clone() };
         let mut outbox = VecDeque::new();
@@ -131,8 +140,21 @@ impl<'r> Record<'r> {
         let late = clock.ran_out();
         tokio::pin!(late);
         let mut paused = false;
+        // Answers for a run that has no slot to go on with.
+        let mut unheard = VecDeque::new();
+        let look = time::sleep(IN_FOREGROUND);
+        tokio::pin!(look);
+        process.run_begins();
         loop {
             let clock_changed = clock.changed();
+            seat.follow(&clock);
+            if !seat.is_coming_back() {
+                for (id, answer) in unheard.drain(..) {
+                    if let Err(failure) = self.answered(id, answer, &mut outbox) {
+                        return Ended::Killed(failure);
+                    }
+                }
+            }
             if clock.is_paused() != paused {
                 paused = !paused;
                 let told = if paused { ToWorker::Pause } else { ToWorker::Resume { left: self.left() } };
@@ -148,6 +170,7 @@ impl<'r> Record<'r> {
                             return Ended::NeverBegan;
                         }
                         process.ready = true;
+                        process.run_begins();
                         self.started = Instant::now();
                         clock.restart(limits.wall_time + PATIENCE);
                     }
@@ -183,9 +206,9 @@ impl<'r> Record<'r> {
                     Some(Err(_)) | None => return Ended::NeverBegan,
                 },
                 Some((id, answer)) = answers.next(), if !answers.is_empty() => {
-                    if let Err(failure) = self.answered(id, answer, &mut outbox) {
-                        return Ended::Killed(failure);
-                    }
+                    // The person's answer may be the call's: what was paused goes on with it.
+                    seat.follow(&clock);
+                    unheard.push_back((id, answer));
                 }
                 written = write_some(&mut writer, &mut outbox), if !outbox.is_empty() => {
                     if written.is_err() {
@@ -195,6 +218,15 @@ impl<'r> Record<'r> {
                 () = &mut late, if process.ready => return Ended::Killed(self.limit(LimitKind::WallTime)),
                 () = &mut clearing, if !process.ready => return Ended::NeverBegan,
                 () = clock_changed => {}
+                () = seat.back(), if seat.is_coming_back() => {}
+                () = &mut look, if process.ready && !process.in_background => {
+                    let left = IN_FOREGROUND.checked_sub(process.cpu_time_of_run().unwrap_or_default());
+                    match left.filter(|left| !left.is_zero()) {
+                        // It can't have used it up before.
+                        Some(left) => look.as_mut().reset(time::Instant::now() + left.max(IN_FOREGROUND / 2)),
+                        None => process.move_to_background(),
+                    }
+                }
             }
         }
     }
@@ -244,6 +276,7 @@ impl<'r> Record<'r> {
                         depth: self.run.depth,
                         limits,
                         clock: self.clock.clone(),
+                        cpu: self.run.cpu.clone(),
                     },
                 ))
             }
@@ -338,7 +371,8 @@ impl<'r> Record<'r> {
     fn outgoing(&mut self, text: &str) -> Result<Json, Failure> {
         self.usage.output += text.len() as u64;
         self.within(LimitKind::Output, self.usage.output, self.run.limits.output)?;
-        Json::from_text(text).map_err(|error| Failure::Protocol { what: format!("invalid JSON: {error}") })
+        aside_if_large(text.len(), || Json::from_text(text))
+            .map_err(|error| Failure::Protocol { what: format!("invalid JSON: {error}") })
     }
 
     fn within(&self, limit: LimitKind, used: u64, most: u64) -> Result<(), Failure> {

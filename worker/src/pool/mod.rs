@@ -2,14 +2,18 @@
 
 mod config;
 mod conversation;
+mod heavy_users;
 mod process;
-mod queue;
+mod seat;
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{Notify, oneshot};
@@ -18,12 +22,8 @@ pub use self::{
     config::{Layer, PoolConfig, Run},
     process::StartError,
 };
-use self::{
-    conversation::converse,
-    process::Process,
-    queue::{FairQueue, Full},
-};
-use crate::{CallHandler, Failure, LimitKind, Outcome, Trace, Usage};
+use self::{conversation::converse, heavy_users::HeavyUsers, process::Process, seat::Seat};
+use crate::{CallHandler, Counts, Failure, FairGate, LimitKind, Outcome, Refused, Tenant, Trace, Usage};
 
 /// In how many processes a run may try to begin.
 const BEGINNINGS: usize = 5;
@@ -39,6 +39,10 @@ struct Shared {
     config: PoolConfig,
     /// What the first process said; the kernel is the same for all.
     missing: OnceLock<String>,
+    /// One for each level of nesting.
+    levels: Vec<FairGate>,
+    /// Runs that wait for somebody without a slot, in a process of theirs.
+    stepped_aside: AtomicUsize,
     state: Mutex<State>,
     /// Wakes threads that wait before they try again to start a process.
     closing: Condvar,
@@ -51,13 +55,15 @@ struct State {
     closed: bool,
     /// Used longest ago first: that one has thrown away its last engine by now.
     idle: VecDeque<Process>,
+    /// Those of low priority, for tenants that compute a lot.
+    idle_in_background: Vec<Process>,
+    heavy_users: HeavyUsers,
     /// Processes that are starting, idle or busy.
     alive: usize,
     starting: usize,
     /// Starts that failed since the last one that worked.
     failures: u32,
     wanting_process: VecDeque<oneshot::Sender<Result<Process, StartError>>>,
-    levels: Vec<FairQueue<oneshot::Sender<Slot>>>,
 }
 
 impl Pool {
@@ -66,13 +72,13 @@ impl Pool {
         if config.slots == 0 || config.runs_per_process == 0 {
             return Err(StartError::Config("slots and runs_per_process must be at least 1".into()));
         }
-        let levels = (0..=config.deepest)
-            .map(|_| FairQueue::new(config.slots, config.queue, config.queue_per_tenant))
-            .collect();
+        let levels = (0..=config.deepest).map(|_| FairGate::new(config.shares())).collect();
         let shared = Arc::new(Shared {
             config,
             missing: OnceLock::new(),
-            state: Mutex::new(State { levels, ..State::default() }),
+            levels,
+            stepped_aside: AtomicUsize::new(0),
+            state: Mutex::default(),
             closing: Condvar::new(),
             emptied: Notify::new(),
         });
@@ -90,19 +96,22 @@ impl Pool {
         if let Err(failure) = shared.check(&run) {
             return not_run(failure);
         }
-        let _slot = match shared.take_slot(&run.tenant, run.depth).await {
-            Ok(slot) => slot,
-            Err(failure) => return not_run(failure),
+        let Some(level) = shared.levels.get(run.depth as usize) else { return not_run(Failure::Closed) };
+        let bytes = run.code.len() + run.args.get().len();
+        let mut seat = match Seat::take(level, &run.tenant, bytes, &shared.stepped_aside).await {
+            Ok(seat) => seat,
+            Err(Refused::Full(full)) => return not_run(full.into()),
+            Err(Refused::Closed) => return not_run(Failure::Closed),
         };
         for _ in 0..BEGINNINGS {
             // Taken after the slot, so that the process is back before the slot is free.
-            let mut lease = match shared.take_process().await {
-                Ok(process) => Lease { process: Some(process), shared },
+            let mut lease = match shared.take_process_for(&run.tenant).await {
+                Ok(process) => Lease { process: Some(process), shared, run: &run, since: Instant::now() },
                 Err(StartError::Closed) => return not_run(Failure::Closed),
                 Err(error) => return not_run(Failure::Unavailable { why: error.to_string() }),
             };
             let Some(process) = lease.process.as_mut() else { break };
-            if let Some((outcome, sound)) = converse(process, &run, handler).await {
+            if let Some((outcome, sound)) = converse(process, &run, &mut seat, handler).await {
                 if sound {
                     lease.give_back();
                 }
@@ -137,6 +146,22 @@ impl Pool {
         self.0.0.lock().idle.iter().map(|process| process.pid).collect()
     }
 
+    /// The slots in use and the runs that wait for one, of all levels together.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.0.0.levels.iter().map(FairGate::counts).fold(Counts::default(), |sum, level| Counts {
+            held: sum.held + level.held,
+            waiting: sum.waiting + level.waiting,
+            bytes: sum.bytes + level.bytes,
+        })
+    }
+
+    /// The runs that have given their slot back for as long as they wait for somebody.
+    #[must_use]
+    pub fn stepped_aside(&self) -> usize {
+        self.0.0.stepped_aside.load(Ordering::Relaxed)
+    }
+
     /// How many processes there are, starting and busy ones included.
     #[must_use]
     pub fn processes(&self) -> usize {
@@ -154,56 +179,40 @@ fn not_run(failure: Failure) -> Outcome {
     Outcome { result: Err(failure), trace: Trace::default(), logs: Vec::new(), usage: Usage::default() }
 }
 
-/// A slot that a run holds; gives itself on when dropped.
-struct Slot {
-    shared: Arc<Shared>,
-    tenant: String,
-    depth: usize,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let next = {
-            let mut state = self.shared.lock();
-            state.levels.get_mut(self.depth).and_then(|level| level.release(&self.tenant))
-        };
-        if let Some((tenant, waiter)) = next {
-            // If the waiter is gone, the slot comes back here and is given on once more.
-            let _ = waiter.send(Slot { shared: self.shared.clone(), tenant, depth: self.depth });
-        }
-    }
-}
-
-/// Gives up the place in the queue if the future that waits is dropped.
-struct Waiting<'s> {
-    shared: &'s Shared,
-    tenant: &'s str,
-    depth: usize,
-    ticket: u64,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        if let Some(level) = self.shared.lock().levels.get_mut(self.depth) {
-            level.give_up(self.tenant, self.ticket);
-        }
-    }
-}
-
 /// A process in use; killed when dropped, unless given back.
 struct Lease<'s> {
     process: Option<Process>,
     shared: &'s Arc<Shared>,
+    run: &'s Run,
+    since: Instant,
 }
 
 impl Lease<'_> {
     fn give_back(mut self) {
+        self.count_cpu_time();
         if let Some(mut process) = self.process.take() {
             process.runs += 1;
             if process.runs < self.shared.config.runs_per_process {
                 self.shared.give_back(process);
             }
         }
+    }
+
+    /// The worker's own word isn't asked for: it has none when it was killed.
+    fn count_cpu_time(&self) {
+        if let Some(process) = &self.process {
+            // A process that has ended can't have used more than these.
+            let most = || self.since.elapsed().min(self.run.limits.cpu_time);
+            let time = process.cpu_time_of_run().unwrap_or_else(most);
+            self.run.cpu.add(time);
+            self.shared.lock().heavy_users.computed(&self.run.tenant, time, Instant::now());
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.count_cpu_time();
     }
 }
 
@@ -227,23 +236,23 @@ impl Shared {
         Ok(())
     }
 
-    async fn take_slot(self: &Arc<Self>, tenant: &str, depth: u32) -> Result<Slot, Failure> {
-        let depth = depth as usize;
-        let (sender, receiver) = oneshot::channel();
-        let _waiting = {
+    /// A process for a run of this tenant: of low priority if it computes a lot.
+    async fn take_process_for(self: &Arc<Self>, tenant: &Tenant) -> Result<Process, StartError> {
+        let is_heavy = {
             let mut state = self.lock();
-            if state.closed {
-                return Err(Failure::Closed);
+            let is_heavy = state.heavy_users.is_heavy(tenant, Instant::now());
+            while is_heavy && let Some(process) = state.idle_in_background.pop() {
+                if !process.ended() {
+                    return Ok(process);
+                }
             }
-            let Some(level) = state.levels.get_mut(depth) else { return Err(Failure::Closed) };
-            if level.try_take(tenant) {
-                return Ok(Slot { shared: self.clone(), tenant: tenant.to_owned(), depth });
-            }
-            let full = |Full { waiting, setting }| Failure::QueueFull { waiting, setting };
-            let ticket = level.wait(tenant, sender).map_err(full)?;
-            Waiting { shared: self, tenant, depth, ticket }
+            is_heavy
         };
-        receiver.await.map_err(|_| Failure::Closed)
+        let mut process = self.take_process().await?;
+        if is_heavy {
+            process.move_to_background();
+        }
+        Ok(process)
     }
 
     async fn take_process(self: &Arc<Self>) -> Result<Process, StartError> {
@@ -252,10 +261,16 @@ impl Shared {
             if state.closed {
                 return Err(StartError::Closed);
             }
-            while let Some(process) = state.idle.pop_front() {
-                if !process.ended() {
-                    return Ok(process);
+            state.idle.retain(|process| !process.ended());
+            // One that is clear, or the one that has had the longest time to become so.
+            let clear = state.idle.iter().position(Process::is_clear).unwrap_or(0);
+            if let Some(process) = state.idle.remove(clear) {
+                let is_short = state.idle.len() < self.config.spare;
+                drop(state);
+                if is_short {
+                    self.keep_ready();
                 }
+                return Ok(process);
             }
             let (sender, receiver) = oneshot::channel();
             state.wanting_process.push_back(sender);
@@ -273,8 +288,14 @@ impl Shared {
             if state.closed {
                 return;
             }
+            if process.in_background {
+                if state.idle_in_background.len() < self.config.slots {
+                    state.idle_in_background.push(process);
+                }
+                return;
+            }
             let Some(waiter) = state.wanting_process.pop_front() else {
-                if state.idle.len() < self.config.slots {
+                if state.idle.len() < self.config.slots + self.config.spare {
                     state.idle.push_back(process);
                 }
                 return;
@@ -309,9 +330,11 @@ impl Shared {
     fn claim_start(&self) -> bool {
         let mut state = self.lock();
         state.wanting_process.retain(|waiter| !waiter.is_closed());
-        // Every slot of every level may be in use at once.
-        let most = self.config.slots * (self.config.deepest as usize + 1);
-        let short = state.starting < state.wanting_process.len() && state.alive < most;
+        // Every slot of every level may be in use at once, and some runs have stepped aside.
+        let slots = (self.config.slots + self.config.reserve) * self.levels.len();
+        let most = slots + self.stepped_aside.load(Ordering::Relaxed) + self.config.spare;
+        let wanted = state.wanting_process.len().max(self.config.spare.saturating_sub(state.idle.len()));
+        let short = state.starting < wanted && state.alive < most;
         let more = !state.closed && (short || state.alive < self.config.slots);
         if more {
             state.alive += 1;
@@ -362,12 +385,12 @@ impl Shared {
     fn shut(&self) {
         let mut state = self.lock();
         state.closed = true;
-        let waiting: Vec<_> = state.levels.iter_mut().flat_map(FairQueue::drain).collect();
-        let idle = std::mem::take(&mut state.idle);
+        let idle = (std::mem::take(&mut state.idle), std::mem::take(&mut state.idle_in_background));
         let wanting = std::mem::take(&mut state.wanting_process);
         drop(state);
         // Dropped without the lock: their ends take it.
-        drop((waiting, idle, wanting));
+        drop((idle, wanting));
+        self.levels.iter().for_each(FairGate::close);
         self.closing.notify_all();
     }
 }

@@ -13,7 +13,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use tokio::sync::watch;
 
 use super::PoolConfig;
@@ -21,6 +24,9 @@ use crate::protocol::{FRAME_SLACK, FromWorker, HEADER, parse_frame};
 
 /// How long a process may take to shut its doors and say so.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The priority of a run that computes for long: below everything that answers somebody.
+const BACKGROUND: libc::c_int = 19;
 
 /// Why a process couldn't be started.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -58,6 +64,10 @@ pub(super) struct Process {
     /// Whether it has said that it is ready for the next run; if not, that is the next thing it says.
     pub(super) ready: bool,
     pub(super) pid: u32,
+    /// Whether its priority was lowered, which can't be undone.
+    pub(super) in_background: bool,
+    /// Its computing time when the run began that it has now.
+    began: Duration,
     /// The layers of the confinement that the kernel lacks, as the process said.
     pub(super) missing: String,
     pidfd: OwnedFd,
@@ -103,6 +113,8 @@ impl Process {
                     runs: 0,
                     ready: true,
                     pid: child.id(),
+                    in_background: false,
+                    began: Duration::ZERO,
                     missing,
                     pidfd,
                 };
@@ -125,6 +137,47 @@ impl Process {
     /// Whether the process has ended, as far as is known.
     pub(super) fn ended(&self) -> bool {
         self.exit.borrow().is_some()
+    }
+
+    /// Whether a run could begin in it at once, because what the last one left is thrown away.
+    pub(super) fn is_clear(&self) -> bool {
+        let mut socket = [PollFd::new(&self.socket, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        self.ready || poll(&mut socket, Some(&at_once)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// From here on its computing time is the run's.
+    pub(super) fn run_begins(&mut self) {
+        self.began = self.cpu_time().unwrap_or(self.began);
+    }
+
+    /// The computing time since the run began, as the kernel counts it; nothing if the process is gone.
+    pub(super) fn cpu_time_of_run(&self) -> Option<Duration> {
+        Some(self.cpu_time()?.saturating_sub(self.began))
+    }
+
+    /// Lets everything else go first.
+    pub(super) fn move_to_background(&mut self) {
+        if self.ended() {
+            return;
+        }
+        self.in_background = true;
+        // SAFETY: it takes numbers only. If the process has just ended there is none with that id: ids aren't used again
+        // before all others were.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, self.pid, BACKGROUND) };
+    }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        let pid = libc::pid_t::try_from(self.pid).ok()?;
+        let mut clock = 0;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: both write to the variables that they are given, and fail if there is no such process.
+        let known = unsafe {
+            libc::clock_getcpuclockid(pid, &raw mut clock) == 0
+                && libc::clock_gettime(clock, &raw mut time) == 0
+        };
+        let parts = (u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?);
+        known.then(|| Duration::new(parts.0, parts.1))
     }
 
     pub(super) fn kill(&self) {

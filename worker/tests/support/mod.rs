@@ -11,7 +11,7 @@ pub(crate) fn program() -> PathBuf {
 }
 
 pub(crate) fn config() -> PoolConfig {
-    PoolConfig { program: program(), slots: 2, ..PoolConfig::default() }
+    PoolConfig { program: program(), slots: 2, spare: 0, ..PoolConfig::default() }
 }
 
 pub(crate) async fn pool() -> Pool {

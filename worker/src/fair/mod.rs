@@ -1,0 +1,9 @@
+//! Shares something scarce between tenants: by construction, so that nobody has to be stopped for another to be served.
+
+mod gate;
+mod queue;
+mod tenant;
+
+pub use gate::{FairGate, Permit, Refused};
+pub use queue::{Counts, Full, FullOf, Shares};
+pub use tenant::Tenant;
