@@ -50,9 +50,10 @@ pub(crate) enum Repeat {
 /// Its commit waits for the disk, and with it for all that was committed before; it locks nothing.
 const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')";
 
-/// One tenant alone has a quarter of the connections; the others are for those who have none meanwhile.
+/// One tenant alone has half of the connections; the others are for those who have none meanwhile. With a quarter, eight
+/// clients of one tenant made 12 % fewer calls a second.
 fn shares(connections: usize) -> Shares {
-    let slots = connections.div_ceil(4);
+    let slots = connections.div_ceil(2);
     Shares::unbounded(slots, connections - slots)
 }
 
