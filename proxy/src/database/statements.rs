@@ -187,36 +187,18 @@ impl Database {
         rows.first().map_or(Ok(0), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
 
-    /// How many rows the caller's scope holds; nothing if this database can't say.
-    pub async fn stored_rows(&self, caller: &Caller) -> Result<Option<u64>, DatabaseError> {
-        let is_there = |schema: &str| {
-            let quoted = schema.replace('\'', "''");
-            format!(
-                "SELECT pg_catalog.to_regprocedure('{quoted}.pml_stored_rows()') IS NOT NULL \
-                 FROM {schema}.pml_act_as($1, $2, $3, $4)"
-            )
-        };
-        let first = |rows: &[Row]| rows.first().map(|row| row.try_get(0)).transpose();
-        let rows = self.ask(caller, is_there, &[], Repeat::Harmless).await?;
-        if first(&rows).map_err(|error| statement_error(&error))? != Some(true) {
-            return Ok(None);
-        }
-        let count = |schema: &str| {
+    /// How many rows the caller's scope holds.
+    pub async fn stored_rows(&self, caller: &Caller) -> Result<u64, DatabaseError> {
+        let statement = |schema: &str| {
             format!(
                 "SELECT CASE WHEN acting THEN {schema}.pml_stored_rows() END \
                  FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting"
             )
         };
-        let rows = match self.ask(caller, count, &[], Repeat::Harmless).await {
-            // Dropped meanwhile.
-            Err(DatabaseError::NotReady(_)) => return Ok(None),
-            counted => counted?,
-        };
-        let count: Option<i64> = match rows.first() {
-            Some(row) => row.try_get(0).map_err(|error| statement_error(&error))?,
-            None => None,
-        };
-        Ok(count.and_then(|rows| u64::try_from(rows).ok()))
+        let rows = self.ask(caller, statement, &[], Repeat::Harmless).await?;
+        let count: Option<i64> =
+            rows.first().map_or(Ok(None), |row| row.try_get(0).map_err(|error| statement_error(&error)))?;
+        Ok(count.and_then(|rows| u64::try_from(rows).ok()).unwrap_or(0))
     }
 
     /// The secret that all proxies of this database share.

@@ -143,12 +143,12 @@ impl RunLimits {
         is_due
     }
 
-    /// What the count came to; nothing if it can't be counted.
-    pub fn rows_counted(&self, principal: &Principal, rows: Option<u64>) {
+    /// What the count came to.
+    pub fn rows_counted(&self, principal: &Principal, rows: u64) {
         if let Identity::Token(token) = &principal.identity
             && let Some(account) = self.lock().get_mut(&Holder::Token(*token))
         {
-            account.stored_rows = rows;
+            account.stored_rows = Some(rows);
         }
     }
 
@@ -335,10 +335,10 @@ mod tests {
         let ann = principal(1, "a");
         drop(limits.begin(&ann, true).unwrap());
         assert!(limits.should_count_rows(&ann) && !limits.should_count_rows(&ann));
-        limits.rows_counted(&ann, Some(11));
+        limits.rows_counted(&ann, 11);
         assert_eq!(limit(limits.begin(&ann, true)), Some((Limit::StoredRows, Whose::Token)));
         assert_eq!(limit(limits.begin(&ann, false)), None);
-        limits.rows_counted(&ann, None);
+        limits.rows_counted(&ann, 10);
         assert_eq!(limit(limits.begin(&ann, true)), None);
     }
 }
