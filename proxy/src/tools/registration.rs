@@ -96,6 +96,8 @@ async fn register(app: &Arc<App>, scope: &Scope, server: &str) {
     match app.database.register_tools(&caller, server, &Value::Array(described)).await {
         Ok(changed) => {
             tracing::debug!(server, changed, place = scope.place(), "tools registered");
+            // Who has waited for it must not be given what was known before; the notification is still on its way.
+            app.known.changed(&scope.place());
             app.registration.lock().insert((scope.place(), server.to_owned()));
         }
         Err(error) => tracing::warn!(server, %error, "the tools of a downstream server can't be registered"),
