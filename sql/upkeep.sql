@@ -93,8 +93,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'PM005',
       MESSAGE = 'Invalid code: capabilities would call each other in a circle: ' || (
         SELECT string_agg(
-                 CASE WHEN r.visibility = 'public' OR r.created_by = caller.updated_by
-                        OR r.org = caller.org AND (r.visibility = 'org' OR r.visibility = 'project' AND r.project = caller.project)
+                 CASE WHEN pml_internal.pml_visible(r.org, r.project, r.visibility, r.created_by)
                       THEN r.display_name ELSE '(one that you can''t see)' END, ' → ' ORDER BY step.place)
         FROM unnest(caller.id || circle) WITH ORDINALITY AS step (fqdn, place)
         JOIN pml.capability_records r ON r.id = step.fqdn),
