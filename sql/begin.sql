@@ -1,10 +1,5 @@
 -- Before a run: what is asked for becomes a plan. pml_finish says what came of it.
 
-CREATE FUNCTION pml_internal.pml_is_taken(name text, own_fqdn text) RETURNS boolean
-  LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_is_taken_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_is_taken(text, text) IS
-  'Whether another than this record holds the name in the current scope, be it seen or not';
-
 CREATE FUNCTION pml_internal.pml_request_keys() RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN '{"intent": "string", "code": "string", "name": "string", "capability": "string", "tool": "string",
@@ -53,21 +48,6 @@ CREATE FUNCTION pml_internal.pml_suggestions(intent text, servers text[]) RETURN
       FROM pml_internal.pml_search($1, 'capability', NULL, NULL, 5, 0) AS s))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_suggestions(text, text[]) IS 'The tools and capabilities that fit an intent best';
-
-CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text) RETURNS void
-  LANGUAGE plpgsql STABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  RAISE EXCEPTION USING ERRCODE = 'PM001',
-    MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool_name)),
-    HINT = coalesce((SELECT format('Did you mean "%s"?', pml_internal.pml_nearest($1, array_agg(n.tool_name::text)))
-                     FROM (SELECT t.tool_name FROM pml.tool_names t
-                           WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() LIMIT 1000) AS n
-                     HAVING pml_internal.pml_nearest($1, array_agg(n.tool_name::text)) IS NOT NULL),
-                    'tools/list shows what there is.');
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text) IS 'The error for a wire name that stands for nothing';
 
 CREATE FUNCTION pml_internal.pml_keep_workflow(
     mode text, intent text, args jsonb, dag jsonb, context jsonb, timeout_ms bigint) RETURNS uuid

@@ -182,3 +182,15 @@ CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
 $$;
 COMMENT ON FUNCTION pml_internal.pml_analyze(text) IS
   'The static structure of code (nodes, edges), the tools and capabilities it calls, and what can''t be told before it runs';
+
+CREATE FUNCTION pml_internal.pml_check_code(code text) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF coalesce($1, '') !~ '\S' THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
+      HINT = 'Give the body of an async function, for example: return args.a + args.b';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_code(text) IS 'An error if there is no code';

@@ -1,22 +1,5 @@
 -- What is known about one capability.
 
--- Without settings of its own, so that it becomes part of the query that asks for many.
-CREATE FUNCTION pml_internal.pml_used(fqdn text, own_uses bigint, own_successes bigint, own_latency_ms bigint)
-  RETURNS TABLE (uses bigint, successes bigint, latency_ms bigint)
-  LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
-BEGIN ATOMIC
-  SELECT (own_uses + coalesce(sum(u.uses), 0))::bigint, (own_successes + coalesce(sum(u.successes), 0))::bigint,
-         (own_latency_ms + coalesce(sum(u.latency_ms), 0))::bigint
-  FROM pml.capability_usage u WHERE u.capability_fqdn = fqdn;
-END;
-COMMENT ON FUNCTION pml_internal.pml_used(text, bigint, bigint, bigint) IS
-  'How often a capability was used: by its own scope, as its record says, and by others';
-
-CREATE FUNCTION pml_internal.pml_success_rate(success_count bigint, usage_count bigint) RETURNS numeric
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN pg_catalog.round(success_count::numeric / NULLIF(usage_count, 0), 4);
-COMMENT ON FUNCTION pml_internal.pml_success_rate(bigint, bigint) IS 'The share of successes; NULL for what was never used';
-
 CREATE FUNCTION pml_internal.pml_lookup(spec text)
   RETURNS TABLE (fqdn text, display_name text, type text, version integer, version_tag text, description text,
                  visibility text, routing text, code_url text, usage_count bigint, success_rate numeric, via_alias text)

@@ -41,14 +41,6 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_provides_keep() IS
   'Trigger: keeps the provides edges in the structures of capabilities in step with the tools'' schemas';
 
-CREATE TRIGGER tool_schema_provides_insert AFTER INSERT ON pml.tool_schema
-  REFERENCING NEW TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
-CREATE TRIGGER tool_schema_provides_update AFTER UPDATE ON pml.tool_schema
-  REFERENCING OLD TABLE AS old_tools NEW TABLE AS changed_tools
-  FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
-CREATE TRIGGER tool_schema_provides_delete AFTER DELETE ON pml.tool_schema
-  REFERENCING OLD TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
-
 CREATE FUNCTION pml_internal.pml_provides(tool text DEFAULT NULL, "limit" bigint DEFAULT 10000)
   RETURNS TABLE (from_tool text, to_tool text, coverage text, field_mapping jsonb,
                  provider_output_schema jsonb, consumer_input_schema jsonb)

@@ -41,16 +41,3 @@ CREATE FUNCTION pml_internal.pml_routing(tools text[]) RETURNS text
 $$;
 COMMENT ON FUNCTION pml_internal.pml_routing(text[]) IS
   'local if any of the tools (server:tool) belongs to a local server or is a local capability, else cloud';
-
-CREATE FUNCTION pml_internal.pml_check_routing(routing text) RETURNS text
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF routing NOT IN ('local', 'cloud') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid routing: "%s"', pml_internal.pml_excerpt(routing)), HINT = 'Use local or cloud.';
-  END IF;
-  RETURN routing;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_routing(text) IS 'The routing, if it is one; else an error';

@@ -1,22 +1,5 @@
 -- The whole result of a task of a run, in pieces.
 
-CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS void
-  LANGUAGE plpgsql STABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  -- Others' runs are hidden by the policy: they are not there.
-  IF EXISTS (SELECT FROM pml.execution_trace t WHERE t.workflow_id = $1 AND t.parent_trace_id IS NULL
-               AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()
-               AND t.user_id = pml_internal.pml_actor()) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', $1),
-      HINT = 'What runs gave is kept for a while only (pml.workflow_ttl, pml.result_ttl); run it again.';
-  END IF;
-  RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow not found: %s', coalesce($1::text, 'none given')),
-    HINT = 'It is the workflow_id of pml_begin, for the one who began it.';
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';
-
 CREATE FUNCTION pml_internal.pml_result_piece(workflow_id uuid, task_id text, start integer, size integer, format text)
   RETURNS jsonb
   LANGUAGE plpgsql STABLE SECURITY INVOKER

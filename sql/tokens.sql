@@ -133,8 +133,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tokens_notify() IS 'Trigger: tells proxies to forget what they know of a token';
-CREATE TRIGGER tokens_notify_change
-  AFTER UPDATE OF id, token_hash, org, project, actor, expires_at, revoked_at ON pml.tokens
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();
-CREATE TRIGGER tokens_notify_removal AFTER DELETE ON pml.tokens
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();

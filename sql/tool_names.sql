@@ -97,3 +97,14 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_keep_tool_name() IS
   'Trigger: the tools of servers have a wire name for as long as they are there';
+
+CREATE FUNCTION pml_internal.pml_tool_name_of(fqdn text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT n.tool_name
+  FROM pml.capability_records r
+  JOIN pml.tool_names n ON n.org = r.org AND n.project = r.project AND n.kind = 'capability' AND n.name = r.display_name
+  WHERE r.id = $1 AND r.org = pml_internal.pml_org() AND r.project = pml_internal.pml_project() AND r.deleted_at IS NULL
+$$;
+COMMENT ON FUNCTION pml_internal.pml_tool_name_of(text) IS
+  'The wire name of a named capability of the current scope';

@@ -57,10 +57,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_record_search() IS 'Trigger: the words by which a capability is found';
--- Its name comes after those of the triggers that fill the columns it reads.
-CREATE TRIGGER capability_records_c_search
-  BEFORE INSERT OR UPDATE OF display_name, description, tags, tools_used, code_snippet, search ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_search();
 
 CREATE FUNCTION pml_internal.pml_tool_search() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
@@ -78,5 +74,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_search() IS 'Trigger: the words by which a tool is found';
-CREATE TRIGGER tool_schema_search BEFORE INSERT OR UPDATE ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_search();
