@@ -39,13 +39,13 @@ CREATE FUNCTION pml_internal.pml_suggestions(intent text, servers text[]) RETURN
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'inputSchema', s.input_schema,
                'score', s.score) ORDER BY s.score DESC, s.name), '[]')
-      FROM pml_internal.pml_search($1, 'tool', $2, NULL, 5, 0) AS s),
+      FROM pml_internal.pml_search(pml_suggestions.intent, 'tool', servers, NULL, 5, 0) AS s),
     'capabilities', (
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'parameters', s.input_schema,
                'score', s.score, 'usageCount', s.usage_count, 'successRate', s.success_rate)
                ORDER BY s.score DESC, s.usage_count DESC, s.name), '[]')
-      FROM pml_internal.pml_search($1, 'capability', NULL, NULL, 5, 0) AS s))
+      FROM pml_internal.pml_search(pml_suggestions.intent, 'capability', NULL, NULL, 5, 0) AS s))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_suggestions(text, text[]) IS 'The tools and capabilities that fit an intent best';
 
@@ -57,12 +57,12 @@ CREATE FUNCTION pml_internal.pml_keep_workflow(
 DECLARE
   -- A run may take longer than its state is kept.
   kept_for interval := greatest(current_setting('pml.workflow_ttl')::interval,
-                                coalesce(pml_keep_workflow.timeout_ms, 0) * interval '1 millisecond' + interval '5 minutes');
+                                coalesce(timeout_ms, 0) * interval '1 millisecond' + interval '5 minutes');
   new_id uuid;
 BEGIN
   INSERT INTO pml.workflow_state AS w (org, project, actor, mode, intent, args, dag, learning_context, expires_at)
   VALUES (pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_actor(), pml_keep_workflow.mode,
-          pml_keep_workflow.intent, pml_keep_workflow.args, pml_keep_workflow.dag, pml_keep_workflow.context, now() + kept_for)
+          pml_keep_workflow.intent, pml_keep_workflow.args, pml_keep_workflow.dag, context, now() + kept_for)
   RETURNING w.workflow_id INTO new_id;
   RETURN new_id;
 END

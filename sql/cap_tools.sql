@@ -23,7 +23,7 @@ CREATE FUNCTION pml_internal.pml_cap_named(fqdn text) RETURNS jsonb
            'name', pml_internal.pml_name_here(r.org, r.project, r.display_name), 'description', r.description,
            'tags', r.tags, 'visibility', r.visibility, 'version', r.version, 'version_tag', r.version_tag,
            'tool', pml_internal.pml_tool_name_of(r.id), '_meta', jsonb_build_object('fqdn', r.id))
-  FROM pml.capability_records r WHERE r.id = $1
+  FROM pml.capability_records r WHERE r.id = pml_cap_named.fqdn
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_named(text) IS 'A capability as the cap_ tools that make or change one tell it';
 
@@ -36,7 +36,7 @@ CREATE FUNCTION pml_internal.pml_cap_lookup(spec text) RETURNS jsonb
            'visibility', l.visibility, 'routing', l.routing, 'code_url', l.code_url, 'usage_count', l.usage_count,
            'success_rate', l.success_rate, 'via_alias', l.via_alias, 'parameters', v.parameters_schema,
            'tool', pml_internal.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
-  FROM pml_internal.pml_lookup($1) AS l
+  FROM pml_internal.pml_lookup(spec) AS l
   JOIN pml.capability_records r ON r.id = l.fqdn
   JOIN pml.capability_versions v ON v.capability_fqdn = l.fqdn AND v.version = l.version
 $$;
@@ -57,7 +57,7 @@ CREATE FUNCTION pml_internal.pml_cap_whois(spec text) RETURNS jsonb
               'dependents', pml_internal.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependents'))),
               '_meta', jsonb_build_object('fqdn', w.who -> 'fqdn', 'hash', w.who -> 'code_hash',
                                           'forkedFrom', w.who -> 'forked_from'))
-  FROM (SELECT pml_internal.pml_whois($1) AS who) AS w
+  FROM (SELECT pml_internal.pml_whois(spec) AS who) AS w
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_whois(text) IS 'The tool cap_whois';
 
@@ -65,15 +65,15 @@ CREATE FUNCTION pml_internal.pml_cap_list(arguments jsonb) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH page AS MATERIALIZED (
-    SELECT least(greatest(coalesce(($1 ->> 'limit')::bigint, 50), 0), 500) AS size,
-           greatest(coalesce(($1 ->> 'offset')::bigint, 0), 0) AS start),
+    SELECT least(greatest(coalesce((arguments ->> 'limit')::bigint, 50), 0), 500) AS size,
+           greatest(coalesce((arguments ->> 'offset')::bigint, 0), 0) AS start),
   found AS MATERIALIZED (
     SELECT l.*, row_number() OVER () AS place
     FROM page, pml_internal.pml_list(
-      $1 ->> 'pattern', $1 ->> 'namespace', ($1 ->> 'named_only')::boolean, ($1 ->> 'unnamed_only')::boolean,
-      $1 ->> 'created_by',
-      CASE WHEN $1 ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text($1 -> 'tags')) END, $1 ->> 'visibility',
-      coalesce($1 ->> 'sort_by', 'usage'), page.size + 1, page.start) AS l)
+      arguments ->> 'pattern', arguments ->> 'namespace', (arguments ->> 'named_only')::boolean,
+      (arguments ->> 'unnamed_only')::boolean, arguments ->> 'created_by',
+      CASE WHEN arguments ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(arguments -> 'tags')) END,
+      arguments ->> 'visibility', coalesce(arguments ->> 'sort_by', 'usage'), page.size + 1, page.start) AS l)
   SELECT jsonb_build_object(
     'capabilities', coalesce(jsonb_agg(jsonb_build_object(
         'name', f.name, 'description', f.description, 'namespace', f.namespace, 'visibility', f.visibility,
@@ -93,10 +93,11 @@ CREATE FUNCTION pml_internal.pml_cap_history(spec text, "limit" bigint, "offset"
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
     'name', (SELECT pml_internal.pml_name_here(r.org, r.project, r.display_name) FROM pml.capability_records r
-             WHERE r.id = pml_internal.pml_resolve($1)),
+             WHERE r.id = pml_internal.pml_resolve(spec)),
     'versions', (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.version DESC), '[]')
-                 FROM (SELECT * FROM pml_internal.pml_history($1)
-                       LIMIT least(greatest(coalesce($2, 50), 0), 500) OFFSET greatest(coalesce($3, 0), 0)) AS h))
+                 FROM (SELECT * FROM pml_internal.pml_history(spec)
+                       LIMIT least(greatest(coalesce(pml_cap_history."limit", 50), 0), 500)
+                       OFFSET greatest(coalesce(pml_cap_history."offset", 0), 0)) AS h))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_history(text, bigint, bigint) IS 'The tool cap_history';
 

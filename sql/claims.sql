@@ -59,28 +59,29 @@ CREATE FUNCTION pml_internal.pml_check_name_free(org text, project text, name te
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+  place text := pml_internal.pml_scoped(org, project, name);
   holder text;
 BEGIN
   SELECT r.display_name INTO holder
   FROM pml.capability_records r
   WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
-                WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = pml_internal.pml_scoped($1, $2, $3))
+                WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = place)
     AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
       DETAIL = format('It is an alias of "%s".', holder),
       HINT = format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
-                    pml_internal.pml_free_name($1, $2, $3), $3);
+                    pml_internal.pml_free_name(org, project, name), name);
   END IF;
   PERFORM FROM pml.capability_records r
-  WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = pml_internal.pml_scoped($1, $2, $3)
+  WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = place
     AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
       HINT = format('Use another name, for example "%s", or change the existing one with pml_update.',
-                    pml_internal.pml_free_name($1, $2, $3));
+                    pml_internal.pml_free_name(org, project, name));
   END IF;
 END
 $$;
@@ -95,21 +96,22 @@ DECLARE
   reserved timestamptz;
 BEGIN
   INSERT INTO pml.name_claims AS c (org, project, name, fqdn, kind)
-  VALUES ($1, $2, $3, $4, $5)
+  VALUES (pml_claim_name.org, pml_claim_name.project, pml_claim_name.name, pml_claim_name.fqdn, pml_claim_name.kind)
   ON CONFLICT (org, project, name) DO UPDATE
     SET fqdn = excluded.fqdn, kind = excluded.kind, reserved_until = NULL
     WHERE c.fqdn = excluded.fqdn OR c.reserved_until <= now();
   IF FOUND THEN
     RETURN;
   END IF;
-  SELECT c.reserved_until INTO reserved FROM pml.name_claims c WHERE c.org = $1 AND c.project = $2 AND c.name = $3;
+  SELECT c.reserved_until INTO reserved FROM pml.name_claims c
+  WHERE c.org = pml_claim_name.org AND c.project = pml_claim_name.project AND c.name = pml_claim_name.name;
   IF reserved IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
       HINT = 'Use another name.';
   ELSE
     RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' is reserved in scope %s.%s', $3, $1, $2),
+      MESSAGE = format('Capability name ''%s'' is reserved in scope %s.%s', name, org, project),
       DETAIL = format('A capability of this name was deleted; the name is free from %s on.', reserved),
       HINT = 'Use another name until then.';
   END IF;

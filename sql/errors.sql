@@ -12,7 +12,7 @@ CREATE FUNCTION pml_internal.pml_refuse_table(relation oid) RETURNS void
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'PM006',
-    MESSAGE = format('This trigger function is not for table %s', $1::regclass),
+    MESSAGE = format('This trigger function is not for table %s', relation::regclass),
     HINT = 'The triggers of PML belong to the tables of schema pml.';
 END
 $$;
@@ -24,8 +24,8 @@ CREATE FUNCTION pml_internal.pml_check_changed(changed boolean, spec text, fqdn 
 BEGIN
   IF NOT changed THEN
     RAISE EXCEPTION USING ERRCODE = 'PM006',
-      MESSAGE = format('Not permitted to change capability "%s"', $2),
-      DETAIL = format('It belongs to scope %s.%s.', split_part($3, '.', 1), split_part($3, '.', 2)),
+      MESSAGE = format('Not permitted to change capability "%s"', spec),
+      DETAIL = format('It belongs to scope %s.%s.', split_part(fqdn, '.', 1), split_part(fqdn, '.', 2)),
       HINT = 'Copy it into your scope with pml_fork, or ask for a grant on its scope (pml_grant).';
   END IF;
 END
@@ -39,10 +39,11 @@ CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text) RETURNS void
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'PM001',
     MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool_name)),
-    HINT = coalesce((SELECT format('Did you mean "%s"?', pml_internal.pml_nearest($1, array_agg(n.tool_name::text)))
+    HINT = coalesce((SELECT format('Did you mean "%s"?',
+                                    pml_internal.pml_nearest(pml_tool_not_found.tool_name, array_agg(n.tool_name::text)))
                      FROM (SELECT t.tool_name FROM pml.tool_names t
                            WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() LIMIT 1000) AS n
-                     HAVING pml_internal.pml_nearest($1, array_agg(n.tool_name::text)) IS NOT NULL),
+                     HAVING pml_internal.pml_nearest(pml_tool_not_found.tool_name, array_agg(n.tool_name::text)) IS NOT NULL),
                     'tools/list shows what there is.');
 END
 $$;
@@ -53,13 +54,14 @@ CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS vo
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- Others' runs are hidden by the policy: they are not there.
-  IF EXISTS (SELECT FROM pml.execution_trace t WHERE t.workflow_id = $1 AND t.parent_trace_id IS NULL
+  IF EXISTS (SELECT FROM pml.execution_trace t
+             WHERE t.workflow_id = pml_workflow_not_found.workflow_id AND t.parent_trace_id IS NULL
                AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()
                AND t.user_id = pml_internal.pml_actor()) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', $1),
+    RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', workflow_id),
       HINT = 'What runs gave is kept for a while only (pml.workflow_ttl, pml.result_ttl); run it again.';
   END IF;
-  RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow not found: %s', coalesce($1::text, 'none given')),
+  RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow not found: %s', coalesce(workflow_id::text, 'none given')),
     HINT = 'It is the workflow_id of pml_begin, for the one who began it.';
 END
 $$;

@@ -8,7 +8,7 @@ CREATE FUNCTION pml_internal.pml_compiled_before(fqdn text, code text) RETURNS j
            'parameters', pml_internal.pml_infer_parameters(v.code_snippet), 'output', v.output_schema,
            'tools', v.tools_used, 'capabilities', v.capabilities_used, 'unresolved', v.unresolved)
   FROM pml.capability_versions v
-  WHERE v.capability_fqdn = $1 AND v.code_snippet = $2 AND v.executable IS NOT NULL
+  WHERE v.capability_fqdn = pml_compiled_before.fqdn AND v.code_snippet = pml_compiled_before.code AND v.executable IS NOT NULL
   ORDER BY v.version DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compiled_before(text, text) IS
@@ -34,8 +34,10 @@ COMMENT ON FUNCTION pml_internal.pml_record_compiled(pml.capability_records, jso
 CREATE FUNCTION pml_internal.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pml_internal.pml_structure_with($3, pml_internal.pml_schemas_of($1, $2, ARRAY(
-    SELECT coalesce(node ->> 'tool', node ->> 'capabilityId') FROM jsonb_array_elements($3 -> 'nodes') AS node)))
+  SELECT pml_internal.pml_structure_with(pml_structure_now.structure, pml_internal.pml_schemas_of(
+           pml_structure_now.org, pml_structure_now.project,
+           ARRAY(SELECT coalesce(node ->> 'tool', node ->> 'capabilityId')
+                 FROM jsonb_array_elements(pml_structure_now.structure -> 'nodes') AS node)))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_structure_now(text, text, jsonb) IS
   'A structure with the provides edges that today''s schemas give';

@@ -5,13 +5,13 @@ CREATE FUNCTION pml_internal.pml_same_code(code_hash text, name text) RETURNS TA
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  place text := pml_internal.pml_scoped(pml_internal.pml_org(), pml_internal.pml_project(), $1);
+  place text := pml_internal.pml_scoped(pml_internal.pml_org(), pml_internal.pml_project(), pml_same_code.code_hash);
 BEGIN
   RETURN QUERY
     SELECT r.id::text, r.display_name::text
     FROM pml.capability_records r
     WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash) = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
-    ORDER BY r.display_name = $2 DESC, r.created_by = pml_internal.pml_actor() DESC, r.created_at
+    ORDER BY r.display_name = pml_same_code.name DESC, r.created_by = pml_internal.pml_actor() DESC, r.created_at
     LIMIT 1;
 END
 $$;

@@ -11,7 +11,7 @@ CREATE FUNCTION pml_internal.pml_list(
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
     SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project,
-           pml_internal.pml_glob_to_like(pml_list.pattern) AS name_pattern,
+           pml_internal.pml_glob_to_like(pattern) AS name_pattern,
            pml_internal.pml_glob_to_like(pml_list.created_by) AS creator_pattern
     WHERE pml_internal.pml_check_list(named_only, unnamed_only, visibility, sort_by))
   SELECT r.id,

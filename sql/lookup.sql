@@ -8,7 +8,7 @@ CREATE FUNCTION pml_internal.pml_lookup(spec text)
   SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
          r.visibility, r.routing, v.code_url, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), found.at[3]
-  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
@@ -19,7 +19,7 @@ CREATE FUNCTION pml_internal.pml_code(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT pml_internal.pml_display_code(v.code_snippet)
-  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
   JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version = found.at[2]::integer
 $$;
 COMMENT ON FUNCTION pml_internal.pml_code(text) IS
@@ -66,7 +66,7 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
                                                                  'renamed_at', h.renamed_at, 'renamed_by', h.renamed_by)
                                               ORDER BY h.id), '[]')
                     FROM pml.capability_rename_history h WHERE h.capability_id = r.id))
-  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
@@ -79,7 +79,7 @@ CREATE FUNCTION pml_internal.pml_dependents(spec text) RETURNS TABLE (fqdn text,
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  frontier text[] := ARRAY[(pml_internal.pml_locate(pml_dependents.spec))[1]];
+  frontier text[] := ARRAY[(pml_internal.pml_locate(spec))[1]];
   reached text[] := frontier;
   distance integer := 0;
 BEGIN

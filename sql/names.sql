@@ -9,7 +9,7 @@ CREATE FUNCTION pml_internal.pml_parse_fqdn(
     fqdn text, OUT org text, OUT project text, OUT namespace text, OUT action text, OUT hash text)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT p[1], p[2], p[3], p[4], p[5] FROM pml_internal.pml_fqdn_parts($1) AS p
+  SELECT p[1], p[2], p[3], p[4], p[5] FROM pml_internal.pml_fqdn_parts(pml_parse_fqdn.fqdn) AS p
 $$;
 COMMENT ON FUNCTION pml_internal.pml_parse_fqdn(text) IS 'The parts of an FQDN, or an error that says what is wrong';
 

@@ -26,7 +26,7 @@ BEGIN
           pml_internal.pml_check_routing(pml_register.routing), pml_internal.pml_version_tag(pml_register.version_tag);
   new_code := coalesce(pml_register.code, pml_internal.pml_source_code(pml_register.source));
   PERFORM pml_internal.pml_check_code(new_code);
-  IF pml_register.lift_literals THEN
+  IF lift_literals THEN
     new_code := pml_internal.pml_lift_literals(new_code) ->> 'code';
   END IF;
   compiled := pml_internal.pml_compile(new_code);

@@ -4,8 +4,8 @@ CREATE FUNCTION pml_internal.pml_check_server_name(name text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pml_internal.pml_check_part('server name', regexp_replace(coalesce($1, ''), '^mcp:', ''));
-  RETURN 'mcp:' || regexp_replace($1, '^mcp:', '');
+  PERFORM pml_internal.pml_check_part('server name', regexp_replace(coalesce(name, ''), '^mcp:', ''));
+  RETURN 'mcp:' || regexp_replace(name, '^mcp:', '');
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_server_name(text) IS 'The name of a server as mcp:<name>, or an error';

@@ -73,7 +73,8 @@ DECLARE
   held pml.tokens;
 BEGIN
   SELECT * INTO held FROM pml.tokens t
-  WHERE t.token_hash = lower($1) AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now());
+  WHERE t.token_hash = lower(pml_token_check.token_hash) AND t.revoked_at IS NULL
+    AND (t.expires_at IS NULL OR t.expires_at > now());
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -114,7 +115,7 @@ CREATE FUNCTION pml_internal.pml_token_revoke(id uuid) RETURNS boolean
 #variable_conflict use_column
 BEGIN
   PERFORM pml_internal.pml_check_admin('revoke tokens');
-  UPDATE pml.tokens t SET revoked_at = now() WHERE t.id = $1 AND t.revoked_at IS NULL;
+  UPDATE pml.tokens t SET revoked_at = now() WHERE t.id = pml_token_revoke.id AND t.revoked_at IS NULL;
   RETURN FOUND;
 END
 $$;

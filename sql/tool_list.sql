@@ -25,7 +25,7 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   SELECT t.tool_name, 'tool', t.tool_id, t.description, pml_internal.pml_object_schema(t.input_schema),
          t.output_schema, t.server_id, t.name, NULL, NULL
   FROM here JOIN pml.tool_schema t ON t.org = here.org AND t.project = here.project
-  WHERE $1 IS NULL OR t.server_id = ANY ($1)
+  WHERE servers IS NULL OR t.server_id = ANY (servers)
   ORDER BY 1
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tools(text[]) IS

@@ -50,7 +50,7 @@ CREATE FUNCTION pml_internal.pml_rollback(spec text) RETURNS integer
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := pml_internal.pml_locate(pml_rollback.spec);
+  located text[] := pml_internal.pml_locate(spec);
   old record;
   changed boolean;
   result integer;
@@ -70,7 +70,7 @@ BEGIN
   RETURNING r.version INTO result;
   changed := FOUND;
   PERFORM set_config('pml.restore_version', 'off', true);
-  PERFORM pml_internal.pml_check_changed(changed, pml_rollback.spec, located[1]);
+  PERFORM pml_internal.pml_check_changed(changed, spec, located[1]);
   RETURN result;
 END
 $$;
