@@ -1,9 +1,9 @@
-//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_core's tests run the kept corpus.
+//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_compile's tests run the kept corpus.
 
 use std::collections::HashMap;
 
-use pml_core::canonical::code_hash;
-use pml_core::compile::{CompileOptions, Lookup, Source, compile, display, lift_literals, link, references};
+use pml_compile::canonical::code_hash;
+use pml_compile::{CompileOptions, Lookup, Source, compile, display, lift_literals, link, references};
 use pml_core::fqdn::Fqdn;
 use pml_core::name::check_name;
 use pml_core::spec::{Spec, Target};
@@ -76,7 +76,7 @@ pub fn compile_target(data: &[u8]) {
     else {
         return;
     };
-    let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_core::compile::Node::id).collect();
+    let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_compile::Node::id).collect();
     for edge in &compiled.structure.edges {
         assert!(ids.contains(&&*edge.from) && ids.contains(&&*edge.to), "an edge joins two nodes");
     }

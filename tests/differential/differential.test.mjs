@@ -12,7 +12,7 @@ const corpus = new URL("corpus/", import.meta.url);
 const files = readdirSync(corpus).filter((name) => name.endsWith(".ts")).sort();
 const codes = files.map((name) => readFileSync(new URL(name, corpus), "utf8"));
 const root = new URL("../..", import.meta.url);
-const command = ["run", "--quiet", "-p", "pml_core", "--example", "compile"];
+const command = ["run", "--quiet", "-p", "pml_compile", "--example", "compile"];
 const compiled = JSON.parse(
   execFileSync("cargo", command, { cwd: root, input: JSON.stringify(codes), maxBuffer: 1 << 28 }).toString(),
 );
