@@ -41,11 +41,6 @@ impl Edits {
         self.list.push(Edit { start: at, end: at, text: text.into(), rank: Rank::Insert });
     }
 
-    /// Puts text before everything else.
-    pub(crate) fn prepend(&mut self, text: String) {
-        self.list.push(Edit { start: 0, end: 0, text: text.into(), rank: Rank::Close { length: 0 } });
-    }
-
     /// Puts text around a piece, which may have edits of its own inside.
     pub(crate) fn wrap(
         &mut self,

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum ErrorKind {
     /// It isn't TypeScript or JavaScript.
     Syntax,
-    /// It is valid, but can't run in the sandbox (imports, decorators, …).
+    /// It is valid, but can't run in the sandbox (imports, namespaces, …).
     Unsupported,
     /// It is larger or nested deeper than the compiler takes.
     TooComplex,

@@ -177,12 +177,18 @@ mod tests {
     #[test]
     fn what_cannot_be_supported_says_so_and_where() {
         for (code, column) in [
+            ("@d class A {}", 1),
+            ("x = @d() class {}", 5),
+            ("class A { @d m() {} }", 11),
+            ("class A { @d static x = 1 }", 11),
             ("class A { m(@d x: string) {} }", 13),
             ("class A { constructor(@d private x: string) {} }", 23),
             ("class A { @d declare x: string }", 11),
             ("@d abstract\nclass A {}", 1),
-            ("@d class A { @d constructor() {} }", 14),
-            ("x = @d class { [await y] = 1 }", 17),
+            ("class A { @d constructor() {} }", 11),
+            ("class A { accessor x = 1 }", 11),
+            ("class A { static accessor #x }", 11),
+            ("abstract class A { abstract accessor x: number }", 20),
             ("namespace N { export const a = 1 }", 1),
             ("namespace N.M {}", 1),
             ("module N { let x }", 1),
@@ -244,32 +250,6 @@ mod tests {
             assert_eq!((error.kind, error.line, error.column), (ErrorKind::Syntax, 3, 3), "{error}");
         }
         executable("const f = async <T>(x: T) => { for (;;) { if (await mcp.a.b()) break } return x }");
-    }
-
-    #[test]
-    fn decorators_are_applied_by_a_runtime_on_the_first_line() {
-        let decorated = |code: &str| {
-            let executable = executable(code);
-            let (runtime, rest) = executable.rsplit_once("}, }; }; ").expect("the runtime comes first");
-            assert!(runtime.starts_with("const __pml_decorators = "));
-            assert_eq!(count_line_ends(&executable), count_line_ends(code), "{code} became {executable}");
-            rest.to_owned()
-        };
-        assert_eq!(
-            decorated("@a @b() class C<T> {\n  @d\n  m(): T {}\n}"),
-            "const __pml_class1 = __pml_decorators([a , b()], \"C\"); let C; C = __pml_class1.finish( class  { \
-             static { C = __pml_class1.apply(this, {}); } #__pml_class1 = __pml_class1.start(this);\n  \
-             ;static [__pml_class1.element(\"method\", false, \"m\", [d])]() {}\n  m() {}\n});"
-        );
-        assert_eq!(
-            decorated("class C { @d static x: number }"),
-            "const __pml_class1 = __pml_decorators([], \"C\"); class C { static { __pml_class1.apply(this, {}); } \
-             ;static [__pml_class1.element(\"field\", true, \"x\", [d])]() {} static x = __pml_class1.initial(0, this); \
-             static #__pml_class1_0_after = __pml_class1.after(0, this); }"
-        );
-        // A class that is a statement may wait for its decorators.
-        assert!(decorated("@d(await x) class C {}").contains("__pml_decorators([d(await x)]"));
-        assert!(!executable("class C { m() {} }").contains("__pml_decorators"));
     }
 
     #[test]

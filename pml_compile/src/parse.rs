@@ -2,9 +2,9 @@
 
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
-    ArrowExpr, CallExpr, Callee, Decl, EsVersion, ExportSpecifier, Expr, Function, Ident, ImportSpecifier,
-    MetaPropExpr, MetaPropKind, Module, ModuleDecl, ModuleItem, PrivateName, ReturnStmt, StaticBlock, Stmt,
-    WithStmt,
+    ArrowExpr, AutoAccessor, CallExpr, Callee, Decl, EsVersion, ExportSpecifier, Expr, Function, Ident,
+    ImportSpecifier, MetaPropExpr, MetaPropKind, Module, ModuleDecl, ModuleItem, PrivateName, ReturnStmt,
+    StaticBlock, Stmt, WithStmt,
 };
 use swc_ecma_parser::error::{Error, SyntaxError};
 use swc_ecma_parser::unstable::{Capturing, Token, TokenAndSpan};
@@ -177,7 +177,16 @@ fn lower_first(message: &str) -> String {
 
 /// Whether a token calls for a closer look.
 fn may_be_refused(token: &TokenAndSpan) -> bool {
-    matches!(token.token, Token::Import | Token::Export | Token::With | Token::Static | Token::Require)
+    matches!(
+        token.token,
+        Token::Import
+            | Token::Export
+            | Token::With
+            | Token::Static
+            | Token::Require
+            | Token::At
+            | Token::Accessor
+    )
 }
 
 /// `017`: the parser forgets that it isn't allowed where it first read something else.
@@ -199,6 +208,14 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         return Ok(());
     }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
+    // By its token: the parser reads decorators before what can't have any, and forgets them.
+    if let Some(sign) = parsed.tokens.iter().find(|token| token.token == Token::At) {
+        visitor.refuse(
+            sign.span,
+            "a decorator can't be supported",
+            "call the function on the class or method",
+        );
+    }
     for item in &parsed.items {
         match item {
             ModuleItem::ModuleDecl(declaration) if is_type_only(declaration) => {}
@@ -299,6 +316,11 @@ impl Visit for Refusals<'_> {
 
     fn visit_private_name(&mut self, name: &PrivateName) {
         self.reserved(&name.name, name.span);
+    }
+
+    fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
+        let hint = "write a field, or a getter and a setter";
+        self.refuse(accessor.span, "an `accessor` field can't be supported", hint);
     }
 
     fn visit_with_stmt(&mut self, statement: &WithStmt) {

@@ -1,7 +1,11 @@
 //! Takes the types out of the code without moving a line: most are removed in place, enums and parameter properties become
 //! the JavaScript they stand for, and what has no such form is refused.
+//!
+//! `swc_ts_fast_strip` does the same for what can be erased, and is the oracle of the fuzz target `strip`. It isn't used here
+//! because it takes text and gives text: the code would be parsed twice, and the types are one of three kinds of edits (with
+//! links and probes) that go into the executable at once. It also refuses enums and parameter properties, or moves lines.
 
-mod decorators;
+mod parameter_properties;
 
 use std::ops::Range;
 
@@ -15,8 +19,7 @@ use super::enums::enum_edits;
 use super::error::{CompileError, ErrorKind};
 use super::parse::{Parsed, offset, range};
 use super::pauses::first_pause;
-use super::value::{prop_name, without_types};
-use decorators::{Form, decorators_of, is_anonymous};
+use super::value::without_types;
 
 /// Words before a class member or a parameter that only mean something to the type checker.
 const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "override", "abstract", "declare"];
@@ -34,9 +37,6 @@ pub(crate) fn strip(parsed: &Parsed<'_>) -> Result<Stripped, CompileError> {
         code: parsed.code,
         tokens: &parsed.tokens,
         edits: Edits::with_capacity(128),
-        decorated_classes: 0,
-        decorators: Vec::new(),
-        given_name: None,
         tried_until: 0,
         may_hide_errors: false,
         refused: None,
@@ -47,10 +47,6 @@ pub(crate) fn strip(parsed: &Parsed<'_>) -> Result<Stripped, CompileError> {
             // Only those of types get this far.
             ModuleItem::ModuleDecl(declaration) => stripper.remove_statement(range(declaration.span())),
         }
-    }
-    stripper.refuse_forgotten();
-    if stripper.decorated_classes > 0 {
-        stripper.edits.prepend(decorators::runtime());
     }
     match stripper.refused {
         Some(error) => Err(error),
@@ -80,11 +76,6 @@ struct Stripper<'a> {
     code: &'a str,
     tokens: &'a [TokenAndSpan],
     edits: Edits,
-    decorated_classes: usize,
-    /// Where the decorators stood that were written as what they stand for.
-    decorators: Vec<BytePos>,
-    /// The name that the class expression visited next gets from where it stands.
-    given_name: Option<String>,
     /// Where the last piece ends that the parser tried.
     tried_until: usize,
     may_hide_errors: bool,
@@ -245,65 +236,6 @@ impl Stripper<'_> {
         }
         expr.visit_with(self);
     }
-
-    fn refuse_decorators(&mut self, decorators: &[Decorator]) {
-        if let Some(first) = decorators.first() {
-            let hint = "the standard has none; decorate the method or the class";
-            self.refuse(first.span, "a decorator of a parameter", hint);
-        }
-    }
-
-    /// Keeps the name for an anonymous class that a decorator may ask for it.
-    fn give_name(&mut self, name: &str, value: &Expr) {
-        if matches!(value, Expr::Class(_)) && is_anonymous(value) {
-            self.given_name = Some(name.to_owned());
-        }
-    }
-
-    fn parameter_properties(&mut self, constructor: &Constructor, class: &Class) {
-        let is_derived = class.super_class.is_some();
-        let names: Vec<String> = constructor.params.iter().filter_map(parameter_property).collect();
-        let Some(body) = constructor.body.as_ref().filter(|_| !names.is_empty()) else { return };
-        let at = if is_derived {
-            body.stmts
-                .iter()
-                .find(|statement| is_super_call(statement))
-                .map(|statement| range(statement.span()).end)
-        } else {
-            Some(range(body.span).start + 1)
-        };
-        match at {
-            Some(at) => {
-                let text: String = names.iter().map(|name| format!(" this.{name} = {name};")).collect();
-                self.edits.insert(at, if is_derived { format!(";{text}") } else { text });
-                // They are fields, and the first ones.
-                let fields: String = names.iter().map(|name| format!(" {name};")).collect();
-                self.edits.insert(self.start_of_body(class), fields);
-            }
-            None => {
-                let hint = "call `super(…)` as a statement of the constructor";
-                self.refuse(constructor.span, "a parameter property without a call of `super`", hint);
-            }
-        }
-    }
-}
-
-fn parameter_property(parameter: &ParamOrTsParamProp) -> Option<String> {
-    match parameter {
-        ParamOrTsParamProp::Param(_) => None,
-        ParamOrTsParamProp::TsParamProp(property) => match &property.param {
-            TsParamPropParam::Ident(name) => Some(name.id.sym.as_str().to_owned()),
-            TsParamPropParam::Assign(assign) => match &*assign.left {
-                Pat::Ident(name) => Some(name.id.sym.as_str().to_owned()),
-                _ => None,
-            },
-        },
-    }
-}
-
-fn is_super_call(statement: &Stmt) -> bool {
-    matches!(statement, Stmt::Expr(ExprStmt { expr, .. })
-        if matches!(&**expr, Expr::Call(CallExpr { callee: Callee::Super(_), .. })))
 }
 
 impl Visit for Stripper<'_> {
@@ -335,38 +267,6 @@ impl Visit for Stripper<'_> {
             },
             _ => statement.visit_children_with(self),
         }
-    }
-
-    fn visit_param(&mut self, parameter: &Param) {
-        self.refuse_decorators(&parameter.decorators);
-        parameter.pat.visit_with(self);
-    }
-
-    fn visit_class_decl(&mut self, declaration: &ClassDecl) {
-        declaration.class.visit_with(self);
-        self.decorate(&declaration.class, &Form::Declaration(&declaration.ident));
-    }
-
-    fn visit_class_expr(&mut self, expr: &ClassExpr) {
-        let given = self.given_name.take();
-        expr.class.visit_with(self);
-        self.decorate(&expr.class, &Form::Expression(expr.ident.as_ref(), given));
-    }
-
-    fn visit_assign_expr(&mut self, assignment: &AssignExpr) {
-        assignment.left.visit_with(self);
-        if let Some(name) = assignment.left.as_simple().and_then(SimpleAssignTarget::as_ident) {
-            self.give_name(&name.id.sym, &assignment.right);
-        }
-        assignment.right.visit_with(self);
-    }
-
-    fn visit_key_value_prop(&mut self, pair: &KeyValueProp) {
-        pair.key.visit_with(self);
-        if let Some(name) = prop_name(&pair.key) {
-            self.give_name(&name, &pair.value);
-        }
-        pair.value.visit_with(self);
     }
 
     fn visit_using_decl(&mut self, declaration: &UsingDecl) {
@@ -447,16 +347,10 @@ impl Visit for Stripper<'_> {
             self.remove_mark(self.end_of_name(&name.id), &['!']);
         }
         declarator.name.visit_with(self);
-        if let Some(init) = &declarator.init {
-            if let Pat::Ident(name) = &declarator.name {
-                self.give_name(&name.id.sym, init);
-            }
-            init.visit_with(self);
-        }
+        declarator.init.visit_with(self);
     }
 
     fn visit_function(&mut self, function: &Function) {
-        function.decorators.visit_with(self);
         self.type_parameters(function.type_params.as_deref());
         if let Some(this) = &function.this_param {
             let end = range(this.span).end;
@@ -498,7 +392,6 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_class(&mut self, class: &Class) {
-        class.decorators.visit_with(self);
         if class.is_abstract {
             // The span starts at the word or behind it.
             let at = self.tokens.partition_point(|token| token.span.lo <= class.span.lo);
@@ -536,26 +429,19 @@ impl Visit for Stripper<'_> {
                 (property.declare || property.is_abstract, Some(property.key.span()))
             }
             ClassMember::PrivateProp(property) => (false, Some(property.key.span)),
-            ClassMember::AutoAccessor(accessor) => (accessor.is_abstract, Some(accessor.key.span())),
             _ => (false, None),
         };
-        let decorators = decorators_of(member);
         if is_type {
-            if let Some(first) = decorators.first() {
-                let hint = "decorate what is there when the code runs";
-                self.refuse(first.span, "a decorator of a member that is only declared", hint);
-            }
             self.remove_statement(range(member.span()));
             return;
         }
         if let Some(key) = key {
-            self.remove_modifiers(decorators.last().map_or(member.span().lo, |last| last.span.hi), key);
+            self.remove_modifiers(member.span().lo, key);
             let is_marked = match member {
                 ClassMember::Method(method) => method.is_optional,
                 ClassMember::ClassProp(property) => property.is_optional || property.definite,
                 ClassMember::PrivateProp(property) => property.is_optional || property.definite,
                 ClassMember::PrivateMethod(method) => method.is_optional,
-                ClassMember::AutoAccessor(accessor) => accessor.definite,
                 _ => false,
             };
             if is_marked {
@@ -566,7 +452,6 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_ts_param_prop(&mut self, property: &TsParamProp) {
-        self.refuse_decorators(&property.decorators);
         self.remove_modifiers(property.span.lo, property.param.span());
         property.param.visit_with(self);
     }

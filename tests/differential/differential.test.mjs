@@ -21,7 +21,6 @@ function strippedByTypeScript(code) {
   // Inside a function, even an import or export of types alone would be an error there.
   const withoutImports = code.replace(/^(import type|import \{ type|export type|export interface) .*$/gm, "");
   const wrapped = `async function body(args, mcp, capabilities) {${withoutImports}\n}`;
-  // The newest target that still compiles decorators, which Node doesn't know.
   const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: false };
   const { outputText } = ts.transpileModule(wrapped, { compilerOptions: options });
   return `${outputText}\nreturn await body(args, mcp, capabilities);`;

@@ -199,7 +199,6 @@ impl Visit for Binder {
     }
 
     fn visit_function(&mut self, function: &Function) {
-        function.decorators.visit_with(self);
         self.in_scope(function.span, |binder| {
             for parameter in &function.params {
                 binder.declare_pattern(&parameter.pat);

@@ -129,21 +129,16 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What runs where the class stands: its decorators, what it extends, and the computed names of its members.
+    /// What runs where the class stands: what it extends, and the computed names of its members.
     fn class_head(&mut self, class: &'a Class) {
-        class.decorators.iter().for_each(|decorator| self.expr(&decorator.expr));
         self.optional(class.super_class.as_deref());
         for member in &class.body {
-            let (decorators, key) = match member {
-                ClassMember::Method(method) => (&method.function.decorators, Some(&method.key)),
-                ClassMember::PrivateMethod(method) => (&method.function.decorators, None),
-                ClassMember::ClassProp(property) => (&property.decorators, Some(&property.key)),
-                ClassMember::PrivateProp(property) => (&property.decorators, None),
-                ClassMember::AutoAccessor(accessor) => (&accessor.decorators, accessor.key.as_public()),
+            let key = match member {
+                ClassMember::Method(method) => &method.key,
+                ClassMember::ClassProp(property) => &property.key,
                 _ => continue,
             };
-            decorators.iter().for_each(|decorator| self.expr(&decorator.expr));
-            if let Some(PropName::Computed(computed)) = key {
+            if let PropName::Computed(computed) = key {
                 self.expr(&computed.expr);
             }
         }
@@ -165,9 +160,9 @@ impl<'a> Builder<'a> {
                 ClassMember::PrivateMethod(method) => self.function(&method.function),
                 ClassMember::ClassProp(property) => self.optional(property.value.as_deref()),
                 ClassMember::PrivateProp(property) => self.optional(property.value.as_deref()),
-                ClassMember::AutoAccessor(property) => self.optional(property.value.as_deref()),
                 ClassMember::StaticBlock(block) => self.run_here(Body::Statements(&block.body.stmts)),
-                ClassMember::TsIndexSignature(_) | ClassMember::Empty(_) => {}
+                // There are no accessors: they were refused.
+                ClassMember::AutoAccessor(_) | ClassMember::TsIndexSignature(_) | ClassMember::Empty(_) => {}
             }
         }
         self.frontier = frontier;
