@@ -70,6 +70,11 @@ pub fn lift_literals(code: &str) -> Result<Lifted, CompileError> {
     Ok(Source::parse(code)?.lift_literals())
 }
 
+/// The code as JavaScript, with neither links nor probes.
+pub fn without_types(code: &str) -> Result<String, CompileError> {
+    Source::parse(code)?.without_types()
+}
+
 /// What the caller knows when it compiles.
 #[derive(Debug, Clone, Default)]
 pub struct CompileOptions {

@@ -9,6 +9,7 @@ use super::error::CompileError;
 use super::link::{Links, Lookup};
 use super::parse::Parsed;
 use super::references::References;
+use super::strip::strip;
 use super::{CompileOptions, Compiled, Lifted, executable, interrupt, lift, output, parameters, structure};
 use crate::canonical::canonical_hash;
 
@@ -72,6 +73,11 @@ impl<'a> Source<'a> {
     pub fn linked_hash(&self, lookup: &Lookup) -> String {
         let links = Links::to_fqdns(self.parsed.code, &self.references, lookup);
         self.parsed.with_stack(|| canonical_hash(&self.parsed, &links))
+    }
+
+    /// The code as JavaScript, with neither links nor probes.
+    pub fn without_types(&self) -> Result<String, CompileError> {
+        self.parsed.with_stack(|| Ok(strip(&self.parsed)?.edits.apply(self.parsed.code)))
     }
 
     pub fn compile(self, options: &CompileOptions) -> Result<Compiled, CompileError> {

@@ -1,7 +1,7 @@
 //! Takes the types out of the code without moving a line: most are removed in place, enums and parameter properties become
 //! the JavaScript they stand for, and what has no such form is refused.
 //!
-//! `swc_ts_fast_strip` does the same for what can be erased, and is the oracle of the fuzz target `strip`. It isn't used here
+//! `swc_ts_fast_strip` does the same for what can be erased, and is the oracle of the fuzz target `compile`. It isn't used here
 //! because it takes text and gives text: the code would be parsed twice, and the types are one of three kinds of edits (with
 //! links and probes) that go into the executable at once. It also refuses enums and parameter properties, or moves lines.
 
