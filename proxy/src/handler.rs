@@ -31,7 +31,7 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    downstream::{Asking, Client, DownstreamError, Input, PlainAnswer},
+    downstream::{Asking, Client, DownstreamError, Input, RawAnswer},
     http::{Presence, Weight},
     limits::{LimitReached, RunPermit},
     request_state::{Holder, NotOurs},
@@ -314,10 +314,10 @@ pub(crate) async fn pass_on(
     job: Job,
     tool: ServerTool,
     arguments: Option<Box<RawValue>>,
-) -> Result<PlainAnswer, ErrorData> {
+) -> Result<RawAnswer, ErrorData> {
     match job.pass_on(tool, arguments).await {
         Ok(answer) => Ok(answer),
-        Err(error) => failed(error, false).map(PlainAnswer::of),
+        Err(error) => failed(error, false).map(RawAnswer::of),
     }
 }
 

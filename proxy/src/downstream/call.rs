@@ -11,7 +11,6 @@ use rmcp::{
         ServerResult,
     },
     service::PeerRequestOptions,
-    transport::streamable_http_client::StreamableHttpError,
 };
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -19,10 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     client::{Client, ClientEra},
-    connection::{Broken, Connection, service_reason, transport_reason},
+    connection::{Broken, Connection, service_reason},
     error::DownstreamError,
-    http::HttpError,
-    plain::{PlainAnswer, Way},
+    passthrough::{Passthrough, RawAnswer},
     question::Question,
     server::Server,
     tap::{OpenCall, Progress},
@@ -121,11 +119,11 @@ pub(super) async fn pass_on(
     tool: &str,
     args: Option<&RawValue>,
     context: &CallContext,
-) -> Result<PlainAnswer, DownstreamError> {
+) -> Result<RawAnswer, DownstreamError> {
     let limit = context.timeout.unwrap_or(server.config.timeout);
     let call = Call { server, tool, context, limit, clock: Clock::new(limit) };
     let connection = call.connection().await?;
-    if let Some(way) = &connection.plain {
+    if let Some(way) = &connection.passthrough {
         call.clock.restart(limit);
         match call.pass_on(&connection, way, args).await? {
             Answer::Result(answer) => return Ok(answer),
@@ -136,22 +134,8 @@ pub(super) async fn pass_on(
     let args = args.map(|args| serde_json::from_str(args.get())).transpose();
     let args = args.map_err(|error| call.bad_answer(error.to_string()))?;
     match self::call(server, tool, args, context).await? {
-        CallToolResponse::Complete(result) => Ok(PlainAnswer::of(result)),
+        CallToolResponse::Complete(result) => Ok(RawAnswer::of(result)),
         _ => Err(call.bad_answer("it asks back, and nobody can be asked".to_owned())),
-    }
-}
-
-/// What the error says about the connection, if anything.
-pub(super) fn breakage(error: &ServiceError) -> Option<Broken> {
-    match error {
-        ServiceError::TransportSend(error) => match error.error.downcast_ref::<HttpError>()? {
-            StreamableHttpError::SessionExpired => Some(Broken::SessionLost),
-            StreamableHttpError::Client(client) if client.is_connect() => {
-                Some(Broken::Unreachable(transport_reason(error.error.as_ref())))
-            }
-            _ => None,
-        },
-        _ => None,
     }
 }
 
@@ -232,11 +216,11 @@ impl Call<'_> {
     async fn pass_on(
         &self,
         connection: &Arc<Connection>,
-        way: &Way,
+        way: &Passthrough,
         args: Option<&RawValue>,
-    ) -> Result<Answer<PlainAnswer>, DownstreamError> {
+    ) -> Result<Answer<RawAnswer>, DownstreamError> {
         let _in_flight = connection.call_started();
-        let _plain = connection.calls.plain_started();
+        let _raw = connection.calls.raw_call_started();
         match self.wait(connection, way.call(self.tool, args)).await {
             Waited::Answered(Ok(answer)) => Ok(Answer::Result(answer)),
             Waited::Answered(Err(error)) => self.failed(connection, error).await,
@@ -270,7 +254,7 @@ impl Call<'_> {
         error: ServiceError,
     ) -> Result<Answer<T>, DownstreamError> {
         let (server, tool) = self.names();
-        match breakage(&error) {
+        match Broken::of(&error) {
             Some(Broken::SessionLost) => return Ok(Answer::SessionLost),
             Some(broken @ Broken::Unreachable(_)) => {
                 connection.report(broken);

@@ -18,7 +18,7 @@ mod error;
 mod expand;
 mod fields;
 mod http;
-mod plain;
+mod passthrough;
 mod process;
 mod question;
 mod server;
@@ -44,7 +44,7 @@ pub use self::{
         parse_servers,
     },
     error::DownstreamError,
-    plain::PlainAnswer,
+    passthrough::RawAnswer,
     status::{ServerState, ServerStatus},
     tap::Progress,
 };
@@ -137,7 +137,7 @@ impl Downstreams {
         tool: &str,
         args: Option<&RawValue>,
         context: CallContext,
-    ) -> Result<PlainAnswer, DownstreamError> {
+    ) -> Result<RawAnswer, DownstreamError> {
         let server = self.server(server)?;
         let started = Instant::now();
         let answer = call::pass_on(server, tool, args, &context).await;

@@ -27,7 +27,7 @@ use uuid::Uuid;
 use crate::{
     app::App,
     database::DatabaseError,
-    downstream::{CallContext, Client, DownstreamError, Input, PlainAnswer},
+    downstream::{CallContext, Client, DownstreamError, Input, RawAnswer},
     limits::{LimitReached, RunPermit},
     scope::Caller,
     tools::known::ServerTool,
@@ -254,7 +254,7 @@ impl Job {
         self,
         tool: ServerTool,
         arguments: Option<Box<RawValue>>,
-    ) -> Result<PlainAnswer, DownstreamError> {
+    ) -> Result<RawAnswer, DownstreamError> {
         let started = Instant::now();
         let context = CallContext {
             cancel: self.cancel.clone(),

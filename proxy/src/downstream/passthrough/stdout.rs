@@ -1,4 +1,4 @@
-//! A server's standard output without the answers to plain calls: those go straight to whoever waits for them.
+//! A server's standard output without the answers to calls that passed rmcp by: those go straight to whoever waits for them.
 
 use std::{
     io,

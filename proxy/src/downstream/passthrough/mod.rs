@@ -2,8 +2,8 @@
 //! their answers are taken apart, and no task hands them on to another.
 
 mod http;
-mod input;
-mod output;
+mod stdin;
+mod stdout;
 
 use std::{
     borrow::Cow,
@@ -23,39 +23,31 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::oneshot;
 
-pub(super) use self::{
-    http::{Greeted, PlainHttp, Remembered},
-    input::Sifted,
-    output::Output,
-};
+pub(super) use self::{http::HttpPassthrough, stdin::Output, stdout::Sifted};
 
 /// Ids of such calls. rmcp counts its own from 0 and never gets there; every language's numbers do.
 const FIRST_ID: u64 = 1 << 32;
 
 /// What a server's tool answered, as the server wrote it.
 #[derive(Debug)]
-pub struct PlainAnswer {
+pub struct RawAnswer {
     /// A JSON object.
     pub result: Bytes,
     pub is_error: bool,
 }
 
-/// How a server is called so.
-pub(super) enum Way {
+/// How calls reach a server unparsed.
+pub(super) enum Passthrough {
     Stdio(Arc<Answers>, Output),
-    Http(PlainHttp),
+    Http(HttpPassthrough),
 }
 
-impl Way {
+impl Passthrough {
     /// Dropping the future cancels the call at the server.
-    pub(super) async fn call(
-        &self,
-        tool: &str,
-        args: Option<&RawValue>,
-    ) -> Result<PlainAnswer, ServiceError> {
+    pub(super) async fn call(&self, tool: &str, args: Option<&RawValue>) -> Result<RawAnswer, ServiceError> {
         match self {
-            Way::Stdio(answers, output) => call_stdio(answers, output, tool, args).await,
-            Way::Http(http) => http.call(tool, args).await,
+            Passthrough::Stdio(answers, output) => call_stdio(answers, output, tool, args).await,
+            Passthrough::Http(http) => http.call(tool, args).await,
         }
     }
 }
@@ -65,12 +57,12 @@ async fn call_stdio(
     output: &Output,
     tool: &str,
     args: Option<&RawValue>,
-) -> Result<PlainAnswer, ServiceError> {
+) -> Result<RawAnswer, ServiceError> {
     output.has_room().await;
     let mut awaited = answers.expect(output)?;
     let line = request_line(awaited.id, tool, args).map_err(|_| ServiceError::UnexpectedResponse)?;
     output.send(line.as_bytes())?;
-    awaited.answer().await?.into_plain()
+    awaited.answer().await?.into_raw()
 }
 
 /// One line: a message that is laid out over several is made one.
@@ -137,7 +129,7 @@ struct Shape {
 }
 
 impl Answer {
-    fn into_plain(self) -> Result<PlainAnswer, ServiceError> {
+    fn into_raw(self) -> Result<RawAnswer, ServiceError> {
         let result = match self {
             Answer::Result(result) => result,
             Answer::Error(error) => {
@@ -147,7 +139,7 @@ impl Answer {
         };
         let shape: Shape = serde_json::from_slice(&result).map_err(|_| ServiceError::UnexpectedResponse)?;
         if shape.content.is_some() && shape.result_type.is_none() {
-            return Ok(PlainAnswer { result, is_error: shape.is_error == Some(true) });
+            return Ok(RawAnswer { result, is_error: shape.is_error == Some(true) });
         }
         let mut read: JsonObject =
             serde_json::from_slice(&result).map_err(|_| ServiceError::UnexpectedResponse)?;
@@ -157,16 +149,16 @@ impl Answer {
         }
         let read: CallToolResult =
             serde_json::from_value(Value::Object(read)).map_err(|_| ServiceError::UnexpectedResponse)?;
-        Ok(PlainAnswer::of(read))
+        Ok(RawAnswer::of(read))
     }
 }
 
-impl PlainAnswer {
-    pub(crate) fn of(mut result: CallToolResult) -> PlainAnswer {
+impl RawAnswer {
+    pub(crate) fn of(mut result: CallToolResult) -> RawAnswer {
         // Clients that have sessions don't know it.
         result.result_type = None;
         let is_error = result.is_error == Some(true);
-        PlainAnswer { result: json!(result).to_string().into(), is_error }
+        RawAnswer { result: json!(result).to_string().into(), is_error }
     }
 }
 

@@ -3,6 +3,8 @@
 //! They report no progress, and their client can't be asked anything and wants no log messages. A request with anything
 //! unusual about it goes the usual way, which also says what is wrong with it.
 
+mod ticks;
+
 use std::{
     borrow::Cow,
     collections::HashMap,
@@ -32,21 +34,21 @@ use serde_json::{json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use self::ticks::Ticks;
 use super::{
     session::{OwnedSessions, PROTOCOL_VERSION, SESSION_ID},
-    ticks::Ticks,
     whole::AT_ONCE,
 };
 use crate::{
     app::App,
-    downstream::PlainAnswer,
+    downstream::RawAnswer,
     handler,
     run::{Job, Steps},
     scope::Caller,
     tools::known::ServerTool,
 };
 
-pub(super) struct PlainCalls {
+pub(super) struct Passthrough {
     app: Arc<App>,
     sessions: Arc<OwnedSessions>,
     ticks: Arc<Ticks>,
@@ -83,12 +85,12 @@ struct CancelledParams<'a> {
     request_id: &'a RawValue,
 }
 
-impl PlainCalls {
-    pub(super) fn new(app: Arc<App>, sessions: Arc<OwnedSessions>) -> PlainCalls {
-        PlainCalls { app, sessions, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
+impl Passthrough {
+    pub(super) fn new(app: Arc<App>, sessions: Arc<OwnedSessions>) -> Passthrough {
+        Passthrough { app, sessions, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
     }
 
-    /// The answer to a plain call; none if it isn't one.
+    /// The answer to a call that can be passed through; none if it can't.
     pub(super) async fn answer(&self, head: &Parts, body: &Bytes, caller: &Caller) -> Option<Response> {
         let session = self.session_of(head)?;
         match self.start(session, caller, body)? {
@@ -214,9 +216,9 @@ fn is_id(id: &RawValue) -> bool {
 }
 
 /// The JSON-RPC message that answers the request with this id.
-fn message(id: &str, answered: &Result<PlainAnswer, ErrorData>) -> Bytes {
+fn message(id: &str, answered: &Result<RawAnswer, ErrorData>) -> Bytes {
     match answered {
-        Ok(PlainAnswer { result, .. }) => {
+        Ok(RawAnswer { result, .. }) => {
             let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
             [start.as_bytes(), result, b"}"].concat().into()
         }
