@@ -53,7 +53,7 @@ impl HttpPassthrough {
 
     pub(super) async fn call(&self, tool: &str, args: Option<&RawValue>) -> Result<RawAnswer, ServiceError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let body = request_line(id, tool, args).map_err(|_| ServiceError::UnexpectedResponse)?;
+        let body = request_line(id, tool, args);
         let under_way = UnderWay { client: &self.client, server: &self.server, id, is_answered: false };
         let answered = self.answered(id, body).await;
         under_way.answered();

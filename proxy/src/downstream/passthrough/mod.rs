@@ -3,16 +3,10 @@
 
 mod http;
 mod stdin;
+mod stdio;
 mod stdout;
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-};
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use rmcp::{
@@ -21,9 +15,8 @@ use rmcp::{
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
-use tokio::sync::oneshot;
 
-pub(super) use self::{http::HttpPassthrough, stdin::Output, stdout::Sifted};
+pub(super) use self::{http::HttpPassthrough, stdin::Output, stdio::Answers, stdout::Sifted};
 
 /// Ids of such calls. rmcp counts its own from 0 and never gets there; every language's numbers do.
 const FIRST_ID: u64 = 1 << 32;
@@ -46,39 +39,27 @@ impl Passthrough {
     /// Dropping the future cancels the call at the server.
     pub(super) async fn call(&self, tool: &str, args: Option<&RawValue>) -> Result<RawAnswer, ServiceError> {
         match self {
-            Passthrough::Stdio(answers, output) => call_stdio(answers, output, tool, args).await,
+            Passthrough::Stdio(answers, output) => stdio::call(answers, output, tool, args).await,
             Passthrough::Http(http) => http.call(tool, args).await,
         }
     }
 }
 
-async fn call_stdio(
-    answers: &Arc<Answers>,
-    output: &Output,
-    tool: &str,
-    args: Option<&RawValue>,
-) -> Result<RawAnswer, ServiceError> {
-    output.has_room().await;
-    let mut awaited = answers.expect(output)?;
-    let line = request_line(awaited.id, tool, args).map_err(|_| ServiceError::UnexpectedResponse)?;
-    output.send(line.as_bytes())?;
-    awaited.answer().await?.into_raw()
-}
-
 /// One line: a message that is laid out over several is made one.
-fn request_line(id: u64, tool: &str, args: Option<&RawValue>) -> serde_json::Result<String> {
-    let mut line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"#);
-    line.push_str(&serde_json::to_string(tool)?);
+fn request_line(id: u64, tool: &str, args: Option<&RawValue>) -> String {
+    let tool = Value::from(tool);
+    let mut line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{tool}"#);
     if let Some(args) = args.map(RawValue::get) {
         line.push_str(r#","arguments":"#);
+        // Outside of strings they are white space, and inside they are escaped.
         if args.contains(['\n', '\r']) {
-            line.push_str(&serde_json::from_str::<Value>(args)?.to_string());
+            line.push_str(&args.replace(['\n', '\r'], " "));
         } else {
             line.push_str(args);
         }
     }
     line.push_str("}}\n");
-    Ok(line)
+    line
 }
 
 /// A message, read no further than needed to know whom it is for.
@@ -159,93 +140,6 @@ impl RawAnswer {
         result.result_type = None;
         let is_error = result.is_error == Some(true);
         RawAnswer { result: json!(result).to_string().into(), is_error }
-    }
-}
-
-/// Who waits for answers that come by standard output.
-#[derive(Default)]
-pub(super) struct Answers {
-    waiting: Mutex<Waiting>,
-    count: AtomicUsize,
-    next: AtomicU64,
-}
-
-#[derive(Default)]
-struct Waiting {
-    /// The output has ended: no answer will come.
-    ended: bool,
-    senders: HashMap<u64, oneshot::Sender<Answer>>,
-}
-
-impl Answers {
-    /// How many calls are under way.
-    pub(super) fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    fn expect(self: &Arc<Self>, output: &Output) -> Result<Awaited, ServiceError> {
-        let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, receiver) = oneshot::channel();
-        let mut waiting = self.lock();
-        if waiting.ended {
-            return Err(ServiceError::TransportClosed);
-        }
-        waiting.senders.insert(id, sender);
-        self.count.fetch_add(1, Ordering::Relaxed);
-        Ok(Awaited { id, receiver: Some(receiver), answers: self.clone(), output: output.clone() })
-    }
-
-    /// Whether the line is an answer to one of these calls, which then has it.
-    fn take(&self, line: &Bytes) -> bool {
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(line) else { return false };
-        let Some(id) = message.answers() else { return false };
-        // One that nobody waits for any more is also not rmcp's.
-        if let Some(sender) = self.lock().senders.remove(&id) {
-            let _ = sender.send(message.answer_in(line));
-        }
-        true
-    }
-
-    fn end(&self) {
-        let mut waiting = self.lock();
-        waiting.ended = true;
-        waiting.senders.clear();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A call under way. Dropped before its answer came, it is cancelled.
-struct Awaited {
-    id: u64,
-    receiver: Option<oneshot::Receiver<Answer>>,
-    answers: Arc<Answers>,
-    output: Output,
-}
-
-impl Awaited {
-    async fn answer(&mut self) -> Result<Answer, ServiceError> {
-        let Some(receiver) = &mut self.receiver else { return Err(ServiceError::TransportClosed) };
-        let answer = receiver.await;
-        self.receiver = None;
-        answer.map_err(|_| ServiceError::TransportClosed)
-    }
-}
-
-impl Drop for Awaited {
-    fn drop(&mut self) {
-        self.answers.count.fetch_sub(1, Ordering::Relaxed);
-        if self.receiver.is_some() && self.answers.lock().senders.remove(&self.id).is_some() {
-            let cancelled = json!({
-                "jsonrpc": "2.0",
-                "method": "notifications/cancelled",
-                "params": {"requestId": self.id, "reason": CANCELLED},
-            });
-            // A server that is gone needs no word of it.
-            let _ = self.output.send(format!("{cancelled}\n").as_bytes());
-        }
     }
 }
 
