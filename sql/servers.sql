@@ -77,7 +77,7 @@ BEGIN
      pml_register_tool.output_schema)
   ON CONFLICT (org, project, tool_id) DO UPDATE
     SET description = excluded.description, input_schema = excluded.input_schema,
-        output_schema = excluded.output_schema, cached_at = now();
+        output_schema = excluded.output_schema, definition = NULL, cached_at = now();
   RETURN server_id || ':' || pml_register_tool.tool;
 END
 $$;
