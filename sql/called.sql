@@ -1,4 +1,4 @@
--- What a run needs besides its code: the capabilities that it calls, and its structure as people see it.
+-- What code calls when it runs: the capabilities, those that they call, and all tools.
 
 CREATE FUNCTION pml_internal.pml_locate_quietly(key text) RETURNS text[]
   LANGUAGE plpgsql STABLE STRICT
@@ -46,21 +46,3 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_called(text[], text[]) IS
   'The capabilities that code calls, and those that they call, by the keys under which they are called; and all tools';
-
-CREATE FUNCTION pml_internal.pml_shown_dag(structure jsonb) RETURNS jsonb
-  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF coalesce(structure -> 'nodes', '[]') = '[]' THEN
-    RETURN '{"nodes": [], "edges": []}'::jsonb;
-  END IF;
-  RETURN jsonb_build_object('edges', structure -> 'edges', 'nodes', (
-    SELECT jsonb_agg((n.node - ARRAY['arguments', 'capabilityId']) || CASE WHEN n.node ? 'capabilityId'
-             THEN jsonb_build_object('capability', coalesce(pml_internal.pml_name_here(r.org, r.project, r.display_name), 'not found'))
-             ELSE '{}' END ORDER BY n.place)
-    FROM jsonb_array_elements(structure -> 'nodes') WITH ORDINALITY AS n (node, place)
-    LEFT JOIN pml.capability_records r ON r.id = n.node ->> 'capabilityId'));
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_shown_dag(jsonb) IS
-  'A structure as agents see it: names in the place of FQDNs, and without the arguments';

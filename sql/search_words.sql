@@ -12,10 +12,10 @@ CREATE FUNCTION pml_internal.pml_search_vector(name text, description text, labe
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- Long texts are cut: a tsvector has at most a megabyte.
-  RETURN setweight(to_tsvector('english', pml_internal.pml_words(coalesce($1, ''))), 'A')
-      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce($2, ''), 20000))), 'B')
-      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce($3, ''), 20000))), 'C')
-      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce($4, ''), 20000))), 'D');
+  RETURN setweight(to_tsvector('english', pml_internal.pml_words(coalesce(name, ''))), 'A')
+      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce(description, ''), 20000))), 'B')
+      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce(labels, ''), 20000))), 'C')
+      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce(tools, ''), 20000))), 'D');
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_search_vector(text, text, text, text) IS
@@ -29,7 +29,7 @@ CREATE FUNCTION pml_internal.pml_intent_queries(intent text) RETURNS tsquery[]
   FROM (SELECT unnest(CASE WHEN words.telling = '{}' THEN words.all ELSE words.telling END) AS word
         FROM (SELECT tsvector_to_array(to_tsvector('english', given)) AS telling,
                      tsvector_to_array(to_tsvector('simple', given)) AS all
-              FROM (SELECT pml_internal.pml_words(left($1, 2000)) AS given) AS text) AS words
+              FROM (SELECT pml_internal.pml_words(left(pml_intent_queries.intent, 2000)) AS given) AS text) AS words
         LIMIT 40) AS searched
 $$;
 COMMENT ON FUNCTION pml_internal.pml_intent_queries(text) IS 'A query for each word of an intent, which also finds longer words';
@@ -38,8 +38,8 @@ CREATE FUNCTION pml_internal.pml_search_score(search tsvector, queries tsquery[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
   -- How many of the words are found, and where. 0.6079 is what ts_rank gives for one word of full weight.
-  SELECT round((0.7 * (SELECT count(*) FROM unnest($2) AS q WHERE $1 @@ q) / cardinality($2)
-              + 0.3 * least(1, ts_rank('{0.1, 0.2, 0.4, 1}', $1, $3) / 0.6079))::numeric, 4)::real
+  SELECT round((0.7 * (SELECT count(*) FROM unnest(queries) AS q WHERE pml_search_score.search @@ q) / cardinality(queries)
+              + 0.3 * least(1, ts_rank('{0.1, 0.2, 0.4, 1}', pml_search_score.search, query) / 0.6079))::numeric, 4)::real
 $$;
 COMMENT ON FUNCTION pml_internal.pml_search_score(tsvector, tsquery[], tsquery) IS 'How well a row answers the words, from 0 to 1';
 
@@ -57,10 +57,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_record_search() IS 'Trigger: the words by which a capability is found';
--- Its name comes after those of the triggers that fill the columns it reads.
-CREATE TRIGGER capability_records_c_search
-  BEFORE INSERT OR UPDATE OF display_name, description, tags, tools_used, code_snippet, search ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_search();
 
 CREATE FUNCTION pml_internal.pml_tool_search() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
@@ -78,5 +74,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_search() IS 'Trigger: the words by which a tool is found';
-CREATE TRIGGER tool_schema_search BEFORE INSERT OR UPDATE ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_search();
