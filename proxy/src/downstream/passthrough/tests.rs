@@ -1,4 +1,4 @@
-//! Plain calls beside rmcp's own messages, on pipes of memory.
+//! Raw calls beside rmcp's own messages, on pipes of memory.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
 };
 
-use super::{Answers, Output, Sifted, Way, output::Writer};
+use super::{Answers, Output, Passthrough, Sifted, stdin::Writer};
 
 type Rmcp = AsyncRwTransport<RoleClient, Sifted<ReadHalf<DuplexStream>>, Writer>;
 
@@ -32,21 +32,21 @@ impl Server {
     }
 }
 
-fn connected(room: usize) -> (Arc<Way>, Rmcp, Server) {
+fn connected(room: usize) -> (Arc<Passthrough>, Rmcp, Server) {
     let (ours, theirs) = tokio::io::duplex(room);
     let ((stdout, stdin), (reads, writes)) = (tokio::io::split(ours), tokio::io::split(theirs));
     let answers = Arc::<Answers>::default();
     let (output, writer) = Output::new(stdin);
     let rmcp = AsyncRwTransport::new(Sifted::new(stdout, answers.clone()), writer);
     let server = Server { reads: BufReader::new(reads), writes };
-    (Arc::new(Way::Stdio(answers, output)), rmcp, server)
+    (Arc::new(Passthrough::Stdio(answers, output)), rmcp, server)
 }
 
 fn args(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
-fn call(way: &Arc<Way>, text: &str) -> tokio::task::JoinHandle<Result<(String, bool), ServiceError>> {
+fn call(way: &Arc<Passthrough>, text: &str) -> tokio::task::JoinHandle<Result<(String, bool), ServiceError>> {
     let (way, args) = (way.clone(), args(text));
     tokio::spawn(async move {
         let answer = way.call("echo", Some(&args)).await?;

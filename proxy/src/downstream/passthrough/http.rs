@@ -1,9 +1,8 @@
-//! Plain calls of a server behind HTTP: one request each, whose answer is its response or comes on its stream.
+//! Calls of a server behind HTTP: one request each, whose answer is its response or comes on its stream.
 
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,7 +10,6 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
-use http::{HeaderName, HeaderValue};
 use rmcp::{
     ServiceError,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
@@ -24,29 +22,17 @@ use rmcp::{
 use serde_json::{json, value::RawValue};
 use tokio::sync::Notify;
 
-use super::{Answer, CANCELLED, FIRST_ID, Message, PlainAnswer, request_line};
+use super::{Answer, CANCELLED, FIRST_ID, Message, RawAnswer, request_line};
 use crate::downstream::{
     asked::refused,
-    http::{Client, Events, HttpError, Posted, StreamRetries},
+    http::{Client, Events, Greeted, HttpError, Posted, StreamRetries},
     tap::Nobody,
 };
 
 /// How long a stream may take to end once its answer came; if it does, its connection is used again.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// What rmcp sends along once the server was greeted.
-#[derive(Clone)]
-pub(in crate::downstream) struct Greeted {
-    pub(in crate::downstream) uri: Arc<str>,
-    /// The same, taken apart.
-    pub(in crate::downstream) url: url::Url,
-    pub(in crate::downstream) session: Option<Arc<str>>,
-    pub(in crate::downstream) headers: HashMap<HeaderName, HeaderValue>,
-}
-
-pub(in crate::downstream) type Remembered = Arc<OnceLock<Greeted>>;
-
-pub(in crate::downstream) struct PlainHttp {
+pub(in crate::downstream) struct HttpPassthrough {
     name: String,
     client: Client,
     server: Arc<Greeted>,
@@ -54,32 +40,28 @@ pub(in crate::downstream) struct PlainHttp {
     next: AtomicU64,
 }
 
-impl PlainHttp {
+impl HttpPassthrough {
     /// `None` if the server wasn't greeted as those with sessions are.
     pub(in crate::downstream) fn new(
         name: String,
         client: Client,
         tools_changed: Arc<Notify>,
-    ) -> Option<PlainHttp> {
-        let server = Arc::new(client.remembered().get()?.clone());
-        Some(PlainHttp { name, client, server, tools_changed, next: AtomicU64::new(FIRST_ID) })
+    ) -> Option<HttpPassthrough> {
+        let server = Arc::new(client.greeted()?.clone());
+        Some(HttpPassthrough { name, client, server, tools_changed, next: AtomicU64::new(FIRST_ID) })
     }
 
-    pub(super) async fn call(
-        &self,
-        tool: &str,
-        args: Option<&RawValue>,
-    ) -> Result<PlainAnswer, ServiceError> {
+    pub(super) async fn call(&self, tool: &str, args: Option<&RawValue>) -> Result<RawAnswer, ServiceError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let body = request_line(id, tool, args).map_err(|_| ServiceError::UnexpectedResponse)?;
+        let body = request_line(id, tool, args);
         let under_way = UnderWay { client: &self.client, server: &self.server, id, is_answered: false };
         let answered = self.answered(id, body).await;
         under_way.answered();
-        answered?.into_plain()
+        answered?.into_raw()
     }
 
     async fn answered(&self, id: u64, body: String) -> Result<Answer, ServiceError> {
-        match self.client.post_plainly(&self.server, body).await.map_err(failed)? {
+        match self.client.post_raw(&self.server, body).await.map_err(failed)? {
             Posted::Stream(events) => self.on_streams(id, events).await,
             Posted::Message(text) => {
                 let message = serde_json::from_slice::<Message<'_>>(&text);
@@ -158,7 +140,7 @@ fn tell(client: &Client, server: &Arc<Greeted>, message: ClientJsonRpcMessage) {
 }
 
 fn failed(error: HttpError) -> ServiceError {
-    let kind = std::any::TypeId::of::<PlainHttp>();
+    let kind = std::any::TypeId::of::<HttpPassthrough>();
     ServiceError::TransportSend(DynamicTransportError::from_parts("http", kind, Box::new(error)))
 }
 

@@ -3,6 +3,8 @@
 //! They report no progress, and their client can't be asked anything and wants no log messages. A request with anything
 //! unusual about it goes the usual way, which also says what is wrong with it.
 
+mod ticks;
+
 use std::{
     borrow::Cow,
     collections::HashMap,
@@ -32,21 +34,20 @@ use serde_json::{json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use self::ticks::Ticks;
 use super::{
     session::{OwnedSessions, PROTOCOL_VERSION, SESSION_ID},
-    ticks::Ticks,
     whole::AT_ONCE,
 };
 use crate::{
     app::App,
-    downstream::PlainAnswer,
+    downstream::{Answer, Call, CallBody, Input},
     handler,
     run::{Job, Steps},
     scope::Caller,
-    tools::known::ServerTool,
 };
 
-pub(super) struct PlainCalls {
+pub(super) struct Passthrough {
     app: Arc<App>,
     sessions: Arc<OwnedSessions>,
     ticks: Arc<Ticks>,
@@ -83,12 +84,12 @@ struct CancelledParams<'a> {
     request_id: &'a RawValue,
 }
 
-impl PlainCalls {
-    pub(super) fn new(app: Arc<App>, sessions: Arc<OwnedSessions>) -> PlainCalls {
-        PlainCalls { app, sessions, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
+impl Passthrough {
+    pub(super) fn new(app: Arc<App>, sessions: Arc<OwnedSessions>) -> Passthrough {
+        Passthrough { app, sessions, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
     }
 
-    /// The answer to a plain call; none if it isn't one.
+    /// The answer to a call that can be passed through; none if it can't.
     pub(super) async fn answer(&self, head: &Parts, body: &Bytes, caller: &Caller) -> Option<Response> {
         let session = self.session_of(head)?;
         match self.start(session, caller, body)? {
@@ -121,8 +122,9 @@ impl PlainCalls {
                     return None;
                 }
                 let tool = self.app.known.server_tool(caller.scope(), &params.name)?;
-                let arguments = params.arguments.map(ToOwned::to_owned);
-                Some(Begun::Call(self.call(session, id.get(), caller, tool, arguments)))
+                let body = CallBody::Raw(params.arguments.map(ToOwned::to_owned));
+                let call = Call { server: tool.server, tool: tool.tool, body };
+                Some(Begun::Call(self.call(session, id.get(), caller, call)))
             }
             ("2.0", "notifications/cancelled", None) => {
                 let params: CancelledParams<'_> = serde_json::from_str(message.params.get()).ok()?;
@@ -134,14 +136,7 @@ impl PlainCalls {
         }
     }
 
-    fn call(
-        &self,
-        session: &str,
-        id: &str,
-        caller: &Caller,
-        tool: ServerTool,
-        arguments: Option<Box<RawValue>>,
-    ) -> Answer {
+    fn call(&self, session: &str, id: &str, caller: &Caller, call: Call) -> UnderWay {
         let cancel = CancellationToken::new();
         let running = Running { calls: self.running.clone(), key: (session.to_owned(), id.to_owned()) };
         self.lock().insert(running.key.clone(), cancel.clone());
@@ -155,17 +150,20 @@ impl PlainCalls {
             cancel: cancel.clone(),
         };
         let work = async move {
-            let (app, started) = (job.app.clone(), Instant::now());
-            let answered = handler::pass_on(job, tool, arguments).await;
-            let is_success = answered.as_ref().is_ok_and(|answer| !answer.is_error);
-            app.metrics.called("tool", is_success, started.elapsed());
-            (!cancel.is_cancelled()).then(|| message(&running.key.1, &answered))
+            let started = Instant::now();
+            let answered = match handler::call_tool(&job, &call, Input::default()).await {
+                Ok(answer) => Ok(answer),
+                Err(error) => error.told().map(Answer::Parsed),
+            };
+            let is_success = answered.as_ref().is_ok_and(|answer| !answer.is_error());
+            job.app.metrics.called("tool", is_success, started.elapsed());
+            (!cancel.is_cancelled()).then(|| message(&running.key.1, answered))
         };
         let call = self.app.calls.track_future(work.instrument(span)).boxed();
-        Answer { app: self.app.clone(), call: Some(Mutex::new(call)) }
+        UnderWay { app: self.app.clone(), call: Some(Mutex::new(call)) }
     }
 
-    async fn respond(&self, mut answer: Answer) -> Response {
+    async fn respond(&self, mut answer: UnderWay) -> Response {
         tokio::select! {
             biased;
             message = &mut answer => match message {
@@ -193,7 +191,7 @@ impl PlainCalls {
 }
 
 enum Begun {
-    Call(Answer),
+    Call(UnderWay),
     Cancelled,
 }
 
@@ -214,11 +212,11 @@ fn is_id(id: &RawValue) -> bool {
 }
 
 /// The JSON-RPC message that answers the request with this id.
-fn message(id: &str, answered: &Result<PlainAnswer, ErrorData>) -> Bytes {
+fn message(id: &str, answered: Result<Answer, ErrorData>) -> Bytes {
     match answered {
-        Ok(PlainAnswer { result, .. }) => {
+        Ok(answer) => {
             let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
-            [start.as_bytes(), result, b"}"].concat().into()
+            [start.as_bytes(), &answer.into_raw().result, b"}"].concat().into()
         }
         Err(error) => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, json!(error)).into(),
     }
@@ -226,13 +224,13 @@ fn message(id: &str, answered: &Result<PlainAnswer, ErrorData>) -> Bytes {
 
 /// A call under way; its answer, or nothing if it is cancelled. It runs in the task of whoever waits for the answer, so
 /// that nothing is handed over, and in one of its own when nobody waits any more: it goes on and is counted.
-struct Answer {
+struct UnderWay {
     app: Arc<App>,
     /// Locked by nobody: it makes the future one that may be looked at from other threads.
     call: Option<Mutex<BoxFuture<'static, Option<Bytes>>>>,
 }
 
-impl Future for Answer {
+impl Future for UnderWay {
     type Output = Option<Bytes>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -244,7 +242,7 @@ impl Future for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for UnderWay {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             self.app.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));

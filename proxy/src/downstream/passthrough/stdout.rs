@@ -1,4 +1,4 @@
-//! A server's standard output without the answers to plain calls: those go straight to whoever waits for them.
+//! A server's standard output without the answers to calls that passed rmcp by: those go straight to whoever waits for them.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-use super::Answers;
+use super::stdio::Answers;
 
 /// Longer lines are none of ours: rmcp drops them too.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Calls that are passed on as they are: like any other to the server, and to whoever waits for the answer.
+//! Calls that are passed through as they are: like any other to the server, and to whoever waits for the answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     http::{Everything, free_port},
-    peers::{call, downstreams, journal, kill, last_started, moody, npm, pass_on, text, until},
+    peers::{call, downstreams, journal, kill, last_started, moody, npm, pass_through, raw, text, until},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,8 +38,9 @@ async fn an_answer_is_the_one_that_a_call_gets() {
                 result.result_type = None;
                 result
             });
-            let passed_on = pass_on(&servers, "everything", tool, args).await.map_err(|e| e.to_string());
-            assert_eq!(passed_on, called, "{tool}");
+            let passed_through =
+                pass_through(&servers, "everything", tool, args).await.map_err(|e| e.to_string());
+            assert_eq!(passed_through, called, "{tool}");
         }
         servers.close().await;
     }
@@ -59,7 +60,7 @@ async fn many_at_once_each_get_their_own() {
                     if number % 5 == 0 {
                         call(&servers, "everything", "echo", args).await
                     } else {
-                        pass_on(&servers, "everything", "echo", args).await
+                        pass_through(&servers, "everything", "echo", args).await
                     }
                 })
             })
@@ -79,14 +80,14 @@ async fn a_call_that_is_cancelled_or_takes_too_long_is_cancelled_at_the_server()
     let servers = downstreams(json!({"moody": moody(&path)}));
     let noted = |what: &str| journal(&path).iter().filter(|line| line.starts_with(what)).count();
     let context = CallContext { timeout: Some(Duration::from_millis(300)), ..CallContext::default() };
-    let error = servers.pass_on("moody", "cancellable", None, context).await.unwrap_err();
+    let error = servers.call(&raw("moody", "cancellable", &json!({})), context).await.unwrap_err();
     assert!(matches!(error, DownstreamError::Timeout { .. }), "{error}");
     until("the server knows", async || (noted("cancelled") == 1).then_some(())).await;
     let cancel = CancellationToken::new();
     let context = CallContext { cancel: cancel.clone(), ..CallContext::default() };
     let calling = tokio::spawn({
         let servers = servers.clone();
-        async move { servers.pass_on("moody", "cancellable", None, context).await }
+        async move { servers.call(&raw("moody", "cancellable", &json!({})), context).await }
     });
     until("it waits", async || (noted("waiting") == 2).then_some(())).await;
     cancel.cancel();
@@ -103,13 +104,13 @@ async fn a_call_under_way_is_lost_with_its_server_and_not_made_again() {
     let servers = downstreams(json!({"moody": moody(&path)}));
     let calling = tokio::spawn({
         let servers = servers.clone();
-        async move { pass_on(&servers, "moody", "cancellable", json!({})).await }
+        async move { pass_through(&servers, "moody", "cancellable", json!({})).await }
     });
     until("it waits", async || journal(&path).contains(&"waiting".to_owned()).then_some(())).await;
     kill(last_started(&path), "-9");
     let error = calling.await.unwrap().unwrap_err();
     assert!(matches!(error, DownstreamError::Lost { .. }), "{error}");
-    until("it is back", async || pass_on(&servers, "moody", "complain", json!({"lines": 0})).await.ok())
+    until("it is back", async || pass_through(&servers, "moody", "complain", json!({"lines": 0})).await.ok())
         .await;
     assert_eq!(journal(&path).iter().filter(|line| *line == "waiting").count(), 1);
     servers.close().await;
@@ -119,16 +120,16 @@ async fn a_call_under_way_is_lost_with_its_server_and_not_made_again() {
 async fn behind_http_a_forgotten_session_costs_no_call_and_a_dead_server_is_said_to_be() {
     let mut server = Everything::start(free_port()).await;
     let servers = downstreams(server.entry());
-    pass_on(&servers, "everything", "echo", json!({"message": "1"})).await.unwrap();
+    pass_through(&servers, "everything", "echo", json!({"message": "1"})).await.unwrap();
     // Longer than the shortest life of a session.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     server.kill();
     let mut server = Everything::start(server.port).await;
-    let echo = pass_on(&servers, "everything", "echo", json!({"message": "2"})).await.unwrap();
+    let echo = pass_through(&servers, "everything", "echo", json!({"message": "2"})).await.unwrap();
     assert_eq!(text(&echo), "Echo: 2");
     server.kill();
     let reason = until("it is noticed", async || {
-        match pass_on(&servers, "everything", "echo", json!({"message": "x"})).await.unwrap_err() {
+        match pass_through(&servers, "everything", "echo", json!({"message": "x"})).await.unwrap_err() {
             DownstreamError::Down { reason, .. } => Some(reason),
             _ => None,
         }
@@ -145,7 +146,7 @@ async fn a_server_that_asks_is_told_that_nobody_can_be_asked() {
     let elicitation = json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}});
     let requests =
         json!({"requests": [{"method": "elicitation/create", "params": elicitation}, {"method": "ping"}]});
-    let answers = pass_on(&servers, "moody", "ask", requests).await.unwrap();
+    let answers = pass_through(&servers, "moody", "ask", requests).await.unwrap();
     let answers: Value = serde_json::from_str(&text(&answers)).unwrap();
     let why = json!({"declinedBecause": "the call has no client to be asked"});
     assert_eq!(answers, json!([{"action": "decline", "_meta": {"pml": why}}, {}]));
@@ -203,7 +204,7 @@ async fn broken_server() -> (Downstreams, Said) {
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_http_an_answer_is_fetched_where_its_stream_broke_off() {
     let (servers, said) = broken_server().await;
-    let answer = pass_on(&servers, "broken", "late", json!({})).await.unwrap();
+    let answer = pass_through(&servers, "broken", "late", json!({})).await.unwrap();
     assert_eq!(text(&answer), "at last");
     let declined = json!({"jsonrpc": "2.0", "id": "q", "result": {"roots": []}});
     until("its question is answered", async || said.lock().unwrap().contains(&declined).then_some(())).await;
