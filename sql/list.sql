@@ -49,20 +49,6 @@ COMMENT ON FUNCTION pml_internal.pml_list(
     text, text, boolean, boolean, text, text[], text, text, bigint, bigint, text, text) IS
   'The capabilities (record_type => mcp-server: servers, NULL: both) of the current scope; with visibility => org or public, those of all scopes seen from here';
 
-CREATE FUNCTION pml_internal.pml_check_visibility(visibility text) RETURNS text
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF visibility NOT IN ('private', 'project', 'org', 'public') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid visibility: "%s"', pml_internal.pml_excerpt(visibility)),
-      HINT = 'Use private, project, org or public.';
-  END IF;
-  RETURN visibility;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_visibility(text) IS 'The visibility, if it is one; else an error';
-
 CREATE FUNCTION pml_internal.pml_check_list(
     named_only boolean, unnamed_only boolean, visibility text, sort_by text, record_type text) RETURNS boolean
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED

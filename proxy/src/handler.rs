@@ -23,7 +23,7 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
@@ -31,11 +31,11 @@ use tracing::Instrument;
 use crate::{
     app::App,
     database::{DatabaseError, DiscoverArgs},
-    downstream::{Asking, Client, DownstreamError, Input, PlainAnswer},
+    downstream::{Answer, Asking, Call, CallBody, Client, DownstreamError, Input},
     http::{Presence, Weight},
     limits::{LimitReached, RunPermit},
     request_state::{Holder, NotOurs},
-    run::{Job, Plan, Reporter, ToolPlan},
+    run::{Job, Plan, Reporter},
     scope::{Caller, new_request_id},
     tools::{self, answer, builtin::Builtin, known::ServerTool, registration::scope_in_use},
 };
@@ -173,7 +173,7 @@ async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
             let is_error = answer["status"] == "error";
             answer::from_json(answer, is_error).into()
         }
-        Some(Ok(Outcome::Tool(answer))) => answer,
+        Some(Ok(Outcome::Tool(answer))) => answer.into_parsed(),
         Some(Err(NoAnswer::Database(error))) => answer::from_error(&error).into(),
         Some(Err(NoAnswer::Limit(reached))) => answer::from_limit(&reached).into(),
         Some(Err(NoAnswer::Client(error))) => answer::failure(error.message).into(),
@@ -196,14 +196,14 @@ async fn call_listed(
     let answered = match job.app.known.server_tool(job.caller.scope(), name) {
         // Postgres has nothing to add.
         Some(ServerTool { server, tool }) => {
-            let plan = ToolPlan { server, tool, args: Some(arguments) };
-            job.detached(|job| async { call_tool(job, plan, input).await.map(Outcome::Tool) }).await
+            let call = Call { server, tool, body: CallBody::Parsed(Some(arguments)) };
+            job.detached(|job| async move { call_tool(&job, &call, input).await.map(Outcome::Tool) }).await
         }
         None => job.detached(|job| begin_and_call(job, name.to_owned(), arguments, input)).await,
     };
     match answered {
         Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer).into()),
-        Some(Ok(Outcome::Tool(answer))) => Ok(answer),
+        Some(Ok(Outcome::Tool(answer))) => Ok(answer.into_parsed()),
         Some(Err(NoAnswer::Database(DatabaseError::Refused(refusal)))) if refusal.is_unknown_tool() => {
             // No more than a client may have sent: it may be anything.
             Err(ErrorData::invalid_params(
@@ -218,7 +218,7 @@ async fn call_listed(
 
 enum Outcome {
     Answer(Value),
-    Tool(CallToolResponse),
+    Tool(Answer),
 }
 
 fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
@@ -229,7 +229,7 @@ fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
 }
 
 /// Why there is no result.
-enum NoAnswer {
+pub(crate) enum NoAnswer {
     /// For the agent to read.
     Database(DatabaseError),
     /// For the agent too.
@@ -239,7 +239,7 @@ enum NoAnswer {
 }
 
 impl NoAnswer {
-    fn told(self) -> Result<CallToolResponse, ErrorData> {
+    pub(crate) fn told(self) -> Result<CallToolResponse, ErrorData> {
         match self {
             NoAnswer::Database(error) => Ok(answer::from_error(&error).into()),
             NoAnswer::Limit(reached) => Ok(answer::from_limit(&reached).into()),
@@ -287,8 +287,8 @@ async fn begin_and_call(
         planned = plan(&job, &request).await;
     }
     let plan = planned?;
-    if let Plan::Tool(plan) = &plan {
-        let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
+    if let Plan::Tool(call) = &plan {
+        let tool = ServerTool { server: call.server.clone(), tool: call.tool.clone() };
         job.app.known.keep_server_tool(job.caller.scope(), name, tool, asked);
     }
     carry_out(job, plan, input, &permit).await
@@ -310,39 +310,27 @@ async fn carry_out(job: Job, plan: Plan, input: Input, permit: &RunPermit) -> Re
     match plan {
         Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan, permit).await?)),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
-        Plan::Tool(plan) => call_tool(job, plan, input).await.map(Outcome::Tool),
-    }
-}
-
-/// A server's tool, called for a client that can't be asked anything.
-pub(crate) async fn pass_on(
-    job: Job,
-    tool: ServerTool,
-    arguments: Option<Box<RawValue>>,
-) -> Result<PlainAnswer, ErrorData> {
-    match job.pass_on(tool, arguments).await {
-        Ok(answer) => Ok(answer),
-        Err(error) => failed(error, false).map(PlainAnswer::of),
+        Plan::Tool(call) => call_tool(&job, &call, input).await.map(Outcome::Tool),
     }
 }
 
 /// The state of a call that isn't over goes out sealed and comes back so.
-async fn call_tool(job: Job, plan: ToolPlan, mut input: Input) -> Result<CallToolResponse, NoAnswer> {
-    let (app, caller) = (job.app.clone(), job.caller.clone());
-    let holder = Holder::of(&caller, &plan);
+pub(crate) async fn call_tool(job: &Job, call: &Call, mut input: Input) -> Result<Answer, NoAnswer> {
+    let Job { app, caller, .. } = job;
+    let holder = || Holder::of(caller, call);
     let answers = input.responses.is_some();
     if let Some(sealed) = &mut input.state {
-        *sealed = app.request_states.open(&app.database, &caller, &holder, sealed).await?;
+        *sealed = app.request_states.open(&app.database, caller, &holder(), sealed).await?;
     }
-    Ok(match job.call_tool(plan, input).await {
-        Ok(CallToolResponse::InputRequired(mut asked)) => {
+    Ok(match job.call_tool(call, input).await {
+        Ok(Answer::Parsed(CallToolResponse::InputRequired(mut asked))) => {
             if let Some(state) = &mut asked.request_state {
-                *state = app.request_states.seal(&app.database, &caller, &holder, state).await?;
+                *state = app.request_states.seal(&app.database, caller, &holder(), state).await?;
             }
-            asked.into()
+            Answer::Parsed(asked.into())
         }
         Ok(answer) => answer,
-        Err(error) => failed(error, answers).map_err(NoAnswer::Client)?.into(),
+        Err(error) => Answer::Parsed(failed(error, answers).map_err(NoAnswer::Client)?.into()),
     })
 }
 

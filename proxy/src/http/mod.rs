@@ -9,11 +9,10 @@ mod health;
 mod incoming;
 mod limits;
 mod names;
-mod plain;
+mod passthrough;
 mod presence;
 mod refused;
 mod session;
-mod ticks;
 mod tls;
 mod watched;
 mod weight;
@@ -32,7 +31,7 @@ use guard::{Gate, guard};
 use incoming::BodyLimits;
 use limits::HttpLimits;
 pub use names::{HostPattern, OriginPattern};
-use plain::PlainCalls;
+use passthrough::Passthrough;
 pub use presence::Presence;
 use session::OwnedSessions;
 pub use tls::{Tls, TlsError};
@@ -78,7 +77,7 @@ fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
     Arc::new(Gate {
         app: app.clone(),
         limits: HttpLimits::new(config),
-        plain: PlainCalls::new(app.clone(), sessions.clone()),
+        passthrough: Passthrough::new(app.clone(), sessions.clone()),
         bodies: BodyLimits::new(config),
         hosts: hosts(config),
         origins: origins(config),

@@ -15,7 +15,7 @@ use std::{
 
 use pml_worker::{Limits, Run, aside_if_large};
 use rmcp::model::CallToolResponse;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{sleep, timeout},
@@ -27,16 +27,15 @@ use uuid::Uuid;
 use crate::{
     app::App,
     database::DatabaseError,
-    downstream::{CallContext, Client, DownstreamError, Input, PlainAnswer},
+    downstream::{Answer, Call, CallContext, Client, DownstreamError, Input, Progress},
     limits::{LimitReached, RunPermit},
     scope::Caller,
-    tools::known::ServerTool,
     usage::Used,
 };
 use calls::{Calls, Shared};
 use outcome::RunOutcome;
 pub(crate) use outcome::millis;
-pub use plan::{Plan, RunPlan, ToolPlan};
+pub use plan::{Plan, RunPlan};
 pub use progress::{Reporter, Step, Steps};
 
 /// How long an answer waits for its record; then it goes out with a warning, and the record is made when it can be.
@@ -211,93 +210,67 @@ impl Job {
 
     /// Calls a downstream server's tool on behalf of the client, unchanged in both directions.
     /// A question of the server is the answer for a client that can only be asked so.
-    pub async fn call_tool(self, plan: ToolPlan, input: Input) -> Result<CallToolResponse, DownstreamError> {
+    pub async fn call_tool(&self, call: &Call, input: Input) -> Result<Answer, DownstreamError> {
         let started = Instant::now();
-        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let (sender, mut receiver) = self.steps.wanted().then(mpsc::unbounded_channel).unzip();
         let context = CallContext {
             cancel: self.cancel.clone(),
-            progress: self.steps.wanted().then_some(sender),
+            progress: sender,
             client: self.client.clone(),
             may_ask_back: true,
             input,
             request_id: self.caller.request_id.clone(),
             ..CallContext::default()
         };
-        let ToolPlan { server, tool, args } = plan;
         let answered = {
-            let calling = self.app.servers.call(&server, &tool, args, context);
+            let calling = self.app.servers.call(call, context);
             tokio::pin!(calling);
             loop {
                 tokio::select! {
                     biased;
-                    Some(progress) = receiver.recv() => self.steps.tell(|| Step::Tool(progress)),
+                    Some(progress) = next(receiver.as_mut()) => self.steps.tell(|| Step::Tool(progress)),
                     answered = &mut calling => break answered,
                     () = self.app.end_calls.cancelled() => {
-                        break Err(DownstreamError::Closed { server: server.clone() });
+                        break Err(DownstreamError::Closed { server: call.server.clone() });
                     }
                 }
             }
         };
-        let is_error = match &answered {
-            // Not over yet: it is counted when it is.
-            Ok(CallToolResponse::InputRequired(_)) => return answered,
-            Ok(CallToolResponse::Complete(result)) => Ok(result.is_error == Some(true)),
-            Ok(_) => Ok(false),
-            Err(error) => Err(error),
-        };
-        self.count(Count::of(ServerTool { server, tool }, started, is_error));
+        // A call that isn't over is counted when it is.
+        if !matches!(answered, Ok(Answer::Parsed(CallToolResponse::InputRequired(_)))) {
+            self.count(call, started, &answered);
+        }
         answered
     }
 
-    /// Calls a downstream server's tool for a client that is told and asked nothing meanwhile.
-    pub(crate) async fn pass_on(
-        self,
-        tool: ServerTool,
-        arguments: Option<Box<RawValue>>,
-    ) -> Result<PlainAnswer, DownstreamError> {
-        let started = Instant::now();
-        let context = CallContext {
-            cancel: self.cancel.clone(),
-            request_id: self.caller.request_id.clone(),
-            ..CallContext::default()
-        };
-        let answered = tokio::select! {
-            biased;
-            answered = self.app.servers.pass_on(&tool.server, &tool.tool, arguments.as_deref(), context) => answered,
-            () = self.app.end_calls.cancelled() => Err(DownstreamError::Closed { server: tool.server.clone() }),
-        };
-        let counted = Count::of(tool, started, answered.as_ref().map(|answer| answer.is_error));
-        // The answer is on its way when this is done.
-        let (calls, job) = (self.app.calls.clone(), self);
-        calls.spawn(async move { job.count(counted) }.in_current_span());
-        answered
-    }
-
-    fn count(&self, Count { tool: ServerTool { server, tool }, duration, ended, error }: Count) {
-        tracing::info!(server, tool, success = error.is_none(), ms = millis(duration), "tool");
-        // The client needn't wait for the statistics.
-        self.app.usage.add(Used { caller: self.caller.clone(), server, tool, duration, error, ended });
-    }
-}
-
-/// A call of a server's tool that has ended.
-struct Count {
-    tool: ServerTool,
-    duration: Duration,
-    ended: Instant,
-    error: Option<String>,
-}
-
-impl Count {
-    /// `is_error` says whether the answer is one, or why there is none.
-    fn of(tool: ServerTool, started: Instant, is_error: Result<bool, &DownstreamError>) -> Count {
-        let error = match is_error {
-            Ok(false) => None,
-            Ok(true) => Some("the tool answered with an error".to_owned()),
+    /// Adds a call that has ended to the statistics, for which its client needn't wait.
+    fn count(&self, call: &Call, started: Instant, answered: &Result<Answer, DownstreamError>) {
+        let error = match answered {
+            Ok(answer) if answer.is_error() => Some("the tool answered with an error".to_owned()),
+            Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
-        Count { tool, duration: started.elapsed(), ended: Instant::now(), error }
+        let used = Used {
+            caller: self.caller.clone(),
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            duration: started.elapsed(),
+            error,
+            ended: Instant::now(),
+        };
+        let app = self.app.clone();
+        let counting = async move {
+            let Used { server, tool, duration, error, .. } = &used;
+            tracing::info!(server, tool, success = error.is_none(), ms = millis(*duration), "tool");
+            app.usage.add(used);
+        };
+        self.app.calls.spawn(counting.in_current_span());
     }
+}
+
+/// The next progress, if any is wanted.
+async fn next(progress: Option<&mut mpsc::UnboundedReceiver<Progress>>) -> Option<Progress> {
+    progress?.recv().await
 }
 
 /// The configured limits, with no more time than the request asks for.

@@ -6,8 +6,6 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
-
 use crate::{
     app::App,
     scope::{Caller, Scope},
@@ -81,19 +79,8 @@ async fn register(app: &Arc<App>, scope: &Scope, server: &str) {
             return;
         }
     };
-    let described: Vec<Value> = tools
-        .iter()
-        .map(|tool| {
-            json!({
-                "name": tool.name,
-                "description": tool.description,
-                "inputSchema": *tool.input_schema,
-                "outputSchema": tool.output_schema.as_deref(),
-            })
-        })
-        .collect();
     let caller = app.own_caller(scope.clone());
-    match app.database.register_tools(&caller, server, &Value::Array(described)).await {
+    match app.database.register_tools(&caller, server, &tools).await {
         Ok(changed) => {
             tracing::debug!(server, changed, place = scope.place(), "tools registered");
             // Who has waited for it must not be given what was known before; the notification is still on its way.
