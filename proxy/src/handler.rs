@@ -160,7 +160,7 @@ async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
         return answer::failure(format!("pml_execute has no argument \"{key}\".")).into();
     }
     request.insert("servers".into(), json!(job.app.server_names));
-    let learns = request.contains_key("code");
+    let learns = brings_code(&request);
     let work = |job: Job| async move {
         let answer = begin_and_run(job.clone(), Value::Object(request), Input::default()).await;
         if learns {
@@ -179,6 +179,11 @@ async fn execute(job: Job, mut request: JsonObject) -> CallToolResponse {
         Some(Err(NoAnswer::Client(error))) => answer::failure(error.message).into(),
         None => interrupted().into(),
     }
+}
+
+/// Whether the request brings something to keep, rather than calling what is kept.
+fn brings_code(request: &JsonObject) -> bool {
+    request.contains_key("code") || request.contains_key("source")
 }
 
 /// A tool of the list: a capability, or a downstream server's.
@@ -290,7 +295,7 @@ async fn begin_and_call(
 }
 
 async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NoAnswer> {
-    let permit = job.begin_run(request.get("code").is_some())?;
+    let permit = job.begin_run(request.as_object().is_some_and(brings_code))?;
     let plan = plan(&job, &request).await?;
     carry_out(job, plan, input, &permit).await
 }
