@@ -40,8 +40,7 @@ use super::{
 use crate::{
     app::App,
     downstream::PlainAnswer,
-    handler,
-    run::{Job, Steps},
+    run::{self, Job, Steps},
     scope::Caller,
     tools::known::ServerTool,
 };
@@ -109,7 +108,8 @@ impl PlainCalls {
             && headers.keys().all(|name| is_known(name) || !name.as_str().starts_with("mcp-"))
             && has_known_version(headers);
         let session = headers.get(SESSION_ID)?.to_str().ok()?;
-        (is_usual && !self.app.is_draining() && self.sessions.may_pass_by(session)).then_some(session)
+        (is_usual && !self.app.lifecycle.is_draining() && self.sessions.may_pass_by(session))
+            .then_some(session)
     }
 
     fn start(&self, session: &str, caller: &Caller, body: &Bytes) -> Option<Begun> {
@@ -120,7 +120,7 @@ impl PlainCalls {
                 if params.arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
                     return None;
                 }
-                let tool = self.app.known.server_tool(caller.scope(), &params.name)?;
+                let tool = self.app.tools.known.server_tool(caller.scope(), &params.name)?;
                 let arguments = params.arguments.map(ToOwned::to_owned);
                 Some(Begun::Call(self.call(session, id.get(), caller, tool, arguments)))
             }
@@ -156,12 +156,12 @@ impl PlainCalls {
         };
         let work = async move {
             let (app, started) = (job.app.clone(), Instant::now());
-            let answered = handler::pass_on(job, tool, arguments).await;
+            let answered = run::pass_on(job, tool, arguments).await;
             let is_success = answered.as_ref().is_ok_and(|answer| !answer.is_error);
             app.metrics.called("tool", is_success, started.elapsed());
             (!cancel.is_cancelled()).then(|| message(&running.key.1, &answered))
         };
-        let call = self.app.calls.track_future(work.instrument(span)).boxed();
+        let call = self.app.lifecycle.calls.track_future(work.instrument(span)).boxed();
         Answer { app: self.app.clone(), call: Some(Mutex::new(call)) }
     }
 
@@ -247,7 +247,7 @@ impl Future for Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.app.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
+            self.app.lifecycle.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
