@@ -1,13 +1,5 @@
 -- What can be called from the current scope, as MCP clients see it.
 
-CREATE FUNCTION pml_internal.pml_object_schema(schema jsonb) RETURNS jsonb
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN CASE
-    WHEN schema ->> 'type' = 'object' THEN schema
-    WHEN pg_catalog.jsonb_typeof(schema) = 'object' THEN schema || '{"type": "object"}'
-    ELSE '{"type": "object"}'::jsonb END;
-COMMENT ON FUNCTION pml_internal.pml_object_schema(jsonb) IS 'The schema as MCP wants it: always that of an object';
-
 CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   RETURNS TABLE (tool_name text, kind text, name text, description text, input_schema jsonb, output_schema jsonb,
                  server_id text, tool text, fqdn text, usage_count bigint, definition json)
@@ -33,7 +25,7 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   SELECT t.tool_name, 'tool', t.tool_id, t.description, pml_internal.pml_object_schema(t.input_schema),
          t.output_schema, t.server_id, t.name, NULL, NULL, t.definition
   FROM here JOIN pml.tool_schema t ON t.org = here.org AND t.project = here.project
-  WHERE $1 IS NULL OR t.server_id = ANY ($1)
+  WHERE servers IS NULL OR t.server_id = ANY (servers)
   ORDER BY 1
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tools(text[]) IS
