@@ -1,24 +1,26 @@
-//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_core's tests run the kept corpus.
+//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_compile's tests run the kept corpus.
 
 use std::collections::HashMap;
 
-use pml_core::canonical::code_hash;
-use pml_core::compile::{CompileOptions, Lookup, Source, compile, display, lift_literals, link, references};
+use pml_compile::canonical::code_hash;
+use pml_compile::{
+    CompileOptions, Lookup, Source, compile, display, lift_literals, link, references, without_types,
+};
 use pml_core::fqdn::Fqdn;
 use pml_core::name::check_name;
 use pml_core::spec::{Spec, Target};
-use swc_common::BytePos;
-use swc_ecma_parser::error::Error;
-use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax};
+
+pub mod oracle;
 
 const FQDN: &str = "local.default.fs.read_json.a7f3";
 
-/// Aborts where our own code panics. The parser's panics are caught and told as syntax errors, so they are no finding.
+/// Aborts where our own code panics. The parser's panics are caught and told as syntax errors, and the oracle's say nothing
+/// about us, so they are no finding.
 pub fn abort_on_our_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
-            if !panic.location().is_some_and(|place| place.file().contains("swc_ecma_parser")) {
+            if !panic.location().is_some_and(|place| place.file().contains("/swc_")) {
                 eprintln!("{panic}");
                 std::process::abort();
             }
@@ -69,14 +71,25 @@ pub fn link_target(data: &[u8]) {
     assert_eq!(link(&shown, &lookup()).expect("what was displayed parses"), once);
 }
 
-/// Whatever compiles keeps its lines, names only nodes that exist, and its executable parses.
+/// Whatever compiles keeps its lines, names only nodes that exist, and is taken by the engine. What can be erased compiles,
+/// and to the same program that another stripper makes of it.
 pub fn compile_target(data: &[u8]) {
     let code = String::from_utf8_lossy(data);
-    let Ok(compiled) = compile(&code, &CompileOptions { lookup: lookup(), ..CompileOptions::default() })
-    else {
-        return;
+    let options = CompileOptions { lookup: lookup(), ..CompileOptions::default() };
+    let compiled = match compile(&code, &options) {
+        Ok(compiled) => compiled,
+        Err(error) => {
+            let is_wrong = !oracle::is_known_refusal(&error)
+                && oracle::erased(&code).is_some_and(|erased| oracle::engine_refusal(&erased).is_none());
+            assert!(!is_wrong, "{error}, though the code can be erased");
+            return;
+        }
     };
-    let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_core::compile::Node::id).collect();
+    if let Some(erased) = oracle::erased(&code) {
+        let ours = without_types(&code).expect("what compiles can be stripped");
+        assert!(oracle::same_program(&ours, &erased), "ours: {ours}\ntheirs: {erased}");
+    }
+    let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_compile::Node::id).collect();
     for edge in &compiled.structure.edges {
         assert!(ids.contains(&&*edge.from) && ids.contains(&&*edge.to), "an edge joins two nodes");
     }
@@ -87,21 +100,9 @@ pub fn compile_target(data: &[u8]) {
         "lines keep their numbers:\n{}",
         compiled.executable
     );
-    let errors = javascript_errors(&compiled.executable);
-    assert!(errors.is_empty(), "{errors:?}\n{}", compiled.executable);
+    let refusal = oracle::engine_refusal(&compiled.executable);
+    assert_eq!(refusal, None, "{}", compiled.executable);
     lift_literals(&code).expect("what compiles can be lifted");
-}
-
-/// What keeps the code from being the body of a function in JavaScript.
-fn javascript_errors(code: &str) -> Vec<Error> {
-    // The probes nest, so it can be deeper than what compiles.
-    stacker::grow(256 * 1024 * 1024, || {
-        let syntax = Syntax::Es(EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() });
-        let input = StringInput::new(code, BytePos(1), BytePos(1 + code.len() as u32));
-        let mut parser = Parser::new(syntax, input, None);
-        let parsed = parser.parse_module();
-        parsed.err().into_iter().chain(parser.take_errors()).collect()
-    })
 }
 
 /// What the depth target puts together besides free text: the places where the parser has to try, and what may stand there.

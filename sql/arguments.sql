@@ -1,4 +1,4 @@
--- Arguments held against a schema.
+-- What callers give, checked: against a schema, against the keys of an object, against a list of choices.
 
 CREATE FUNCTION pml_internal.pml_checked_args(schema text, args text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_args_wrapper';
@@ -18,3 +18,84 @@ CREATE FUNCTION pml_internal.pml_check_schema(what text, schema jsonb) RETURNS v
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pml_internal.pml_checked_schema(what, schema::text);
 COMMENT ON FUNCTION pml_internal.pml_check_schema(text, jsonb) IS 'An error unless it is a JSON Schema that can be used';
+
+CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(jsonb_object_agg(lower(regexp_replace(a.key, '([a-z])([A-Z])', '\1_\2', 'g')), a.value), '{}')
+  FROM jsonb_each(arguments) AS a
+$$;
+COMMENT ON FUNCTION pml_internal.pml_snake_keys(jsonb) IS 'An object with its keys in snake_case';
+
+CREATE FUNCTION pml_internal.pml_check_object(what text, given jsonb, allowed jsonb, required text[]) RETURNS jsonb
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  problem text;
+BEGIN
+  IF jsonb_typeof(coalesce(given, '{}')) <> 'object' THEN
+    problem := format('%s takes an object', what);
+  ELSE
+    SELECT CASE WHEN wanted.type IS NULL THEN format('%s has no argument "%s"', what, pml_internal.pml_excerpt(g.key))
+                ELSE format('"%s" must be %s', g.key, wanted.article || wanted.type) END
+    INTO problem
+    FROM jsonb_each(coalesce(given, '{}')) AS g
+    LEFT JOIN LATERAL (
+      SELECT allowed ->> g.key AS type,
+             CASE WHEN allowed ->> g.key ~ '^[aeiou]' THEN 'an ' ELSE 'a ' END AS article) AS wanted ON true
+    WHERE CASE wanted.type
+            WHEN 'any value' THEN false
+            WHEN 'integer' THEN NOT (jsonb_typeof(g.value) = 'number' AND g.value::text ~ '^-?\d{1,9}$')
+            WHEN 'list' THEN jsonb_typeof(g.value) <> 'array'
+            WHEN 'list of strings' THEN jsonb_typeof(g.value) <> 'array'
+              OR jsonb_path_exists(g.value, 'strict $[*] ? (@.type() != "string")')
+            ELSE jsonb_typeof(g.value) IS DISTINCT FROM wanted.type END
+      AND NOT (wanted.type IS NOT NULL AND jsonb_typeof(g.value) = 'null')
+    ORDER BY wanted.type IS NOT NULL, g.key
+    LIMIT 1;
+    IF problem IS NULL THEN
+      SELECT format('%s needs "%s"', what, r) INTO problem
+      FROM unnest(required) AS r WHERE coalesce(nullif(given -> r, 'null'), '""') = '""' LIMIT 1;
+    END IF;
+  END IF;
+  IF problem IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = problem,
+      HINT = format('It takes %s.', (SELECT string_agg(format('%s (%s)', a.key, a.value), ', ' ORDER BY a.key)
+                                     FROM jsonb_each_text(allowed) AS a));
+  END IF;
+  IF NOT jsonb_path_exists(coalesce(given, '{}'), '$.* ? (@ == null)') THEN
+    RETURN coalesce(given, '{}');
+  END IF;
+  RETURN (SELECT coalesce(jsonb_object_agg(g.key, g.value), '{}')
+          FROM jsonb_each(given) AS g WHERE jsonb_typeof(g.value) <> 'null');
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[]) IS
+  'What was given and isn''t null, if it has only keys of the allowed types and all required ones; else an error that says what is wrong';
+
+CREATE FUNCTION pml_internal.pml_check_visibility(visibility text) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF visibility NOT IN ('private', 'project', 'org', 'public') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid visibility: "%s"', pml_internal.pml_excerpt(visibility)),
+      HINT = 'Use private, project, org or public.';
+  END IF;
+  RETURN visibility;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_visibility(text) IS 'The visibility, if it is one; else an error';
+
+CREATE FUNCTION pml_internal.pml_check_routing(routing text) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF routing NOT IN ('local', 'cloud') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid routing: "%s"', pml_internal.pml_excerpt(routing)), HINT = 'Use local or cloud.';
+  END IF;
+  RETURN routing;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_routing(text) IS 'The routing, if it is one; else an error';

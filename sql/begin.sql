@@ -1,10 +1,5 @@
 -- Before a run: what is asked for becomes a plan. pml_finish says what came of it.
 
-CREATE FUNCTION pml_internal.pml_is_taken(name text, own_fqdn text) RETURNS boolean
-  LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_is_taken_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_is_taken(text, text) IS
-  'Whether another than this record holds the name in the current scope, be it seen or not';
-
 CREATE FUNCTION pml_internal.pml_request_keys() RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN '{"intent": "string", "code": "string", "name": "string", "capability": "string", "tool": "string",
@@ -44,30 +39,15 @@ CREATE FUNCTION pml_internal.pml_suggestions(intent text, servers text[]) RETURN
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'inputSchema', s.input_schema,
                'score', s.score) ORDER BY s.score DESC, s.name), '[]')
-      FROM pml_internal.pml_search($1, 'tool', $2, NULL, 5, 0) AS s),
+      FROM pml_internal.pml_search(pml_suggestions.intent, 'tool', servers, NULL, 5, 0) AS s),
     'capabilities', (
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'parameters', s.input_schema,
                'score', s.score, 'usageCount', s.usage_count, 'successRate', s.success_rate)
                ORDER BY s.score DESC, s.usage_count DESC, s.name), '[]')
-      FROM pml_internal.pml_search($1, 'capability', NULL, NULL, 5, 0) AS s))
+      FROM pml_internal.pml_search(pml_suggestions.intent, 'capability', NULL, NULL, 5, 0) AS s))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_suggestions(text, text[]) IS 'The tools and capabilities that fit an intent best';
-
-CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text) RETURNS void
-  LANGUAGE plpgsql STABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  RAISE EXCEPTION USING ERRCODE = 'PM001',
-    MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool_name)),
-    HINT = coalesce((SELECT format('Did you mean "%s"?', pml_internal.pml_nearest($1, array_agg(n.tool_name::text)))
-                     FROM (SELECT t.tool_name FROM pml.tool_names t
-                           WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() LIMIT 1000) AS n
-                     HAVING pml_internal.pml_nearest($1, array_agg(n.tool_name::text)) IS NOT NULL),
-                    'tools/list shows what there is.');
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text) IS 'The error for a wire name that stands for nothing';
 
 CREATE FUNCTION pml_internal.pml_keep_workflow(
     mode text, intent text, args jsonb, dag jsonb, context jsonb, timeout_ms bigint) RETURNS uuid
@@ -77,12 +57,12 @@ CREATE FUNCTION pml_internal.pml_keep_workflow(
 DECLARE
   -- A run may take longer than its state is kept.
   kept_for interval := greatest(current_setting('pml.workflow_ttl')::interval,
-                                coalesce(pml_keep_workflow.timeout_ms, 0) * interval '1 millisecond' + interval '5 minutes');
+                                coalesce(timeout_ms, 0) * interval '1 millisecond' + interval '5 minutes');
   new_id uuid;
 BEGIN
   INSERT INTO pml.workflow_state AS w (org, project, actor, mode, intent, args, dag, learning_context, expires_at)
   VALUES (pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_actor(), pml_keep_workflow.mode,
-          pml_keep_workflow.intent, pml_keep_workflow.args, pml_keep_workflow.dag, pml_keep_workflow.context, now() + kept_for)
+          pml_keep_workflow.intent, pml_keep_workflow.args, pml_keep_workflow.dag, context, now() + kept_for)
   RETURNING w.workflow_id INTO new_id;
   RETURN new_id;
 END

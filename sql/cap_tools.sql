@@ -1,85 +1,5 @@
 -- The tools with which agents manage capabilities (cap_lookup and its like): names in, names out, FQDNs only under _meta.
 
-CREATE FUNCTION pml_internal.pml_name_here(org text, project text, name text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL RESTRICTED
-  RETURN CASE WHEN org = pml_internal.pml_org() AND project = pml_internal.pml_project() THEN name
-              ELSE org || '.' || project || ':' || name END;
-COMMENT ON FUNCTION pml_internal.pml_name_here(text, text, text) IS
-  'What a capability is called from the current scope: its name, or org.project:name';
-
-CREATE FUNCTION pml_internal.pml_names_here(fqdns text[]) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL RESTRICTED
-  SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(jsonb_agg(DISTINCT pml_internal.pml_name_here(r.org, r.project, r.display_name)), '[]')
-  FROM pml.capability_records r WHERE r.id = ANY ($1)
-$$;
-COMMENT ON FUNCTION pml_internal.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
-
-CREATE FUNCTION pml_internal.pml_tool_name_of(fqdn text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL RESTRICTED
-  SET search_path = pg_catalog, pg_temp AS $$
-  SELECT n.tool_name
-  FROM pml.capability_records r
-  JOIN pml.tool_names n ON n.org = r.org AND n.project = r.project AND n.kind = 'capability' AND n.name = r.display_name
-  WHERE r.id = $1 AND r.org = pml_internal.pml_org() AND r.project = pml_internal.pml_project() AND r.deleted_at IS NULL
-$$;
-COMMENT ON FUNCTION pml_internal.pml_tool_name_of(text) IS
-  'The wire name of a named capability of the current scope';
-
-CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(jsonb_object_agg(lower(regexp_replace(a.key, '([a-z])([A-Z])', '\1_\2', 'g')), a.value), '{}')
-  FROM jsonb_each($1) AS a
-$$;
-COMMENT ON FUNCTION pml_internal.pml_snake_keys(jsonb) IS 'An object with its keys in snake_case';
-
-CREATE FUNCTION pml_internal.pml_check_object(what text, given jsonb, allowed jsonb, required text[]) RETURNS jsonb
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  problem text;
-BEGIN
-  IF jsonb_typeof(coalesce(given, '{}')) <> 'object' THEN
-    problem := format('%s takes an object', what);
-  ELSE
-    SELECT CASE WHEN wanted.type IS NULL THEN format('%s has no argument "%s"', what, pml_internal.pml_excerpt(g.key))
-                ELSE format('"%s" must be %s', g.key, wanted.article || wanted.type) END
-    INTO problem
-    FROM jsonb_each(coalesce(given, '{}')) AS g
-    LEFT JOIN LATERAL (
-      SELECT allowed ->> g.key AS type,
-             CASE WHEN allowed ->> g.key ~ '^[aeiou]' THEN 'an ' ELSE 'a ' END AS article) AS wanted ON true
-    WHERE CASE wanted.type
-            WHEN 'any value' THEN false
-            WHEN 'integer' THEN NOT (jsonb_typeof(g.value) = 'number' AND g.value::text ~ '^-?\d{1,9}$')
-            WHEN 'list' THEN jsonb_typeof(g.value) <> 'array'
-            WHEN 'list of strings' THEN jsonb_typeof(g.value) <> 'array'
-              OR jsonb_path_exists(g.value, 'strict $[*] ? (@.type() != "string")')
-            ELSE jsonb_typeof(g.value) IS DISTINCT FROM wanted.type END
-      AND NOT (wanted.type IS NOT NULL AND jsonb_typeof(g.value) = 'null')
-    ORDER BY wanted.type IS NOT NULL, g.key
-    LIMIT 1;
-    IF problem IS NULL THEN
-      SELECT format('%s needs "%s"', what, r) INTO problem
-      FROM unnest(required) AS r WHERE coalesce(nullif(given -> r, 'null'), '""') = '""' LIMIT 1;
-    END IF;
-  END IF;
-  IF problem IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = problem,
-      HINT = format('It takes %s.', (SELECT string_agg(format('%s (%s)', a.key, a.value), ', ' ORDER BY a.key)
-                                     FROM jsonb_each_text(allowed) AS a));
-  END IF;
-  IF NOT jsonb_path_exists(coalesce(given, '{}'), '$.* ? (@ == null)') THEN
-    RETURN coalesce(given, '{}');
-  END IF;
-  RETURN (SELECT coalesce(jsonb_object_agg(g.key, g.value), '{}')
-          FROM jsonb_each(given) AS g WHERE jsonb_typeof(g.value) <> 'null');
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[]) IS
-  'What was given and isn''t null, if it has only keys of the allowed types and all required ones; else an error that says what is wrong';
-
 CREATE FUNCTION pml_internal.pml_cap_tools() RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN '{
@@ -103,7 +23,7 @@ CREATE FUNCTION pml_internal.pml_cap_named(fqdn text) RETURNS jsonb
            'name', pml_internal.pml_name_here(r.org, r.project, r.display_name), 'description', r.description,
            'tags', r.tags, 'visibility', r.visibility, 'version', r.version, 'version_tag', r.version_tag,
            'tool', pml_internal.pml_tool_name_of(r.id), '_meta', jsonb_build_object('fqdn', r.id))
-  FROM pml.capability_records r WHERE r.id = $1
+  FROM pml.capability_records r WHERE r.id = pml_cap_named.fqdn
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_named(text) IS 'A capability as the cap_ tools that make or change one tell it';
 
@@ -116,7 +36,7 @@ CREATE FUNCTION pml_internal.pml_cap_lookup(spec text) RETURNS jsonb
            'visibility', l.visibility, 'routing', l.routing, 'code_url', l.code_url, 'usage_count', l.usage_count,
            'success_rate', l.success_rate, 'via_alias', l.via_alias, 'parameters', v.parameters_schema,
            'tool', pml_internal.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
-  FROM pml_internal.pml_lookup($1) AS l
+  FROM pml_internal.pml_lookup(spec) AS l
   JOIN pml.capability_records r ON r.id = l.fqdn
   JOIN pml.capability_versions v ON v.capability_fqdn = l.fqdn AND v.version = l.version
 $$;
@@ -137,7 +57,7 @@ CREATE FUNCTION pml_internal.pml_cap_whois(spec text) RETURNS jsonb
               'dependents', pml_internal.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependents'))),
               '_meta', jsonb_build_object('fqdn', w.who -> 'fqdn', 'hash', w.who -> 'code_hash',
                                           'forkedFrom', w.who -> 'forked_from'))
-  FROM (SELECT pml_internal.pml_whois($1) AS who) AS w
+  FROM (SELECT pml_internal.pml_whois(spec) AS who) AS w
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_whois(text) IS 'The tool cap_whois';
 
@@ -145,15 +65,15 @@ CREATE FUNCTION pml_internal.pml_cap_list(arguments jsonb) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH page AS MATERIALIZED (
-    SELECT least(greatest(coalesce(($1 ->> 'limit')::bigint, 50), 0), 500) AS size,
-           greatest(coalesce(($1 ->> 'offset')::bigint, 0), 0) AS start),
+    SELECT least(greatest(coalesce((arguments ->> 'limit')::bigint, 50), 0), 500) AS size,
+           greatest(coalesce((arguments ->> 'offset')::bigint, 0), 0) AS start),
   found AS MATERIALIZED (
     SELECT l.*, row_number() OVER () AS place
     FROM page, pml_internal.pml_list(
-      $1 ->> 'pattern', $1 ->> 'namespace', ($1 ->> 'named_only')::boolean, ($1 ->> 'unnamed_only')::boolean,
-      $1 ->> 'created_by',
-      CASE WHEN $1 ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text($1 -> 'tags')) END, $1 ->> 'visibility',
-      coalesce($1 ->> 'sort_by', 'usage'), page.size + 1, page.start) AS l)
+      arguments ->> 'pattern', arguments ->> 'namespace', (arguments ->> 'named_only')::boolean,
+      (arguments ->> 'unnamed_only')::boolean, arguments ->> 'created_by',
+      CASE WHEN arguments ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(arguments -> 'tags')) END,
+      arguments ->> 'visibility', coalesce(arguments ->> 'sort_by', 'usage'), page.size + 1, page.start) AS l)
   SELECT jsonb_build_object(
     'capabilities', coalesce(jsonb_agg(jsonb_build_object(
         'name', f.name, 'description', f.description, 'namespace', f.namespace, 'visibility', f.visibility,
@@ -173,10 +93,11 @@ CREATE FUNCTION pml_internal.pml_cap_history(spec text, "limit" bigint, "offset"
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
     'name', (SELECT pml_internal.pml_name_here(r.org, r.project, r.display_name) FROM pml.capability_records r
-             WHERE r.id = pml_internal.pml_resolve($1)),
+             WHERE r.id = pml_internal.pml_resolve(spec)),
     'versions', (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.version DESC), '[]')
-                 FROM (SELECT * FROM pml_internal.pml_history($1)
-                       LIMIT least(greatest(coalesce($2, 50), 0), 500) OFFSET greatest(coalesce($3, 0), 0)) AS h))
+                 FROM (SELECT * FROM pml_internal.pml_history(spec)
+                       LIMIT least(greatest(coalesce(pml_cap_history."limit", 50), 0), 500)
+                       OFFSET greatest(coalesce(pml_cap_history."offset", 0), 0)) AS h))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_history(text, bigint, bigint) IS 'The tool cap_history';
 

@@ -23,11 +23,6 @@ COMMENT ON COLUMN pml.name_claims.reserved_until IS 'When a reserved name become
 
 COMMENT ON COLUMN pml.name_claims.tool_name IS 'What the capability is called on the wire under this name';
 
-CREATE TRIGGER name_claims_tool_name BEFORE INSERT OR UPDATE ON pml.name_claims
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_claim_keep_tool_name();
-CREATE TRIGGER name_claims_tool_name_gone AFTER DELETE ON pml.name_claims
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_claim_keep_tool_name();
-
 -- The claims are restored before the records that need them, and a record without its claim can't be committed.
 ALTER TABLE pml.capability_records
   ADD FOREIGN KEY (org, project, display_name) REFERENCES pml.name_claims (org, project, name)
@@ -54,3 +49,73 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_free_name(text, text, text) IS 'A name like this one that nobody visible holds';
+
+CREATE FUNCTION pml_internal.pml_is_taken(name text, own_fqdn text) RETURNS boolean
+  LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_is_taken_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_is_taken(text, text) IS
+  'Whether another than this record holds the name in the current scope, be it seen or not';
+
+CREATE FUNCTION pml_internal.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  place text := pml_internal.pml_scoped(org, project, name);
+  holder text;
+BEGIN
+  SELECT r.display_name INTO holder
+  FROM pml.capability_records r
+  WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
+                WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = place)
+    AND r.id IS DISTINCT FROM own_fqdn;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
+      DETAIL = format('It is an alias of "%s".', holder),
+      HINT = format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
+                    pml_internal.pml_free_name(org, project, name), name);
+  END IF;
+  PERFORM FROM pml.capability_records r
+  WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = place
+    AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
+      HINT = format('Use another name, for example "%s", or change the existing one with pml_update.',
+                    pml_internal.pml_free_name(org, project, name));
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_name_free(text, text, text, text) IS
+  'An error that says who holds the name, as far as the current user may know';
+
+CREATE FUNCTION pml_internal.pml_claim_name(org text, project text, name text, fqdn text, kind text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  reserved timestamptz;
+BEGIN
+  INSERT INTO pml.name_claims AS c (org, project, name, fqdn, kind)
+  VALUES (pml_claim_name.org, pml_claim_name.project, pml_claim_name.name, pml_claim_name.fqdn, pml_claim_name.kind)
+  ON CONFLICT (org, project, name) DO UPDATE
+    SET fqdn = excluded.fqdn, kind = excluded.kind, reserved_until = NULL
+    WHERE c.fqdn = excluded.fqdn OR c.reserved_until <= now();
+  IF FOUND THEN
+    RETURN;
+  END IF;
+  SELECT c.reserved_until INTO reserved FROM pml.name_claims c
+  WHERE c.org = pml_claim_name.org AND c.project = pml_claim_name.project AND c.name = pml_claim_name.name;
+  IF reserved IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
+      HINT = 'Use another name.';
+  ELSE
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' is reserved in scope %s.%s', name, org, project),
+      DETAIL = format('A capability of this name was deleted; the name is free from %s on.', reserved),
+      HINT = 'Use another name until then.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_claim_name(text, text, text, text, text) IS
+  'Takes a name for a record, or fails if another holds it (internal)';

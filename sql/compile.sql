@@ -66,10 +66,12 @@ BEGIN
                                   WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = wanted.place)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
           FROM (SELECT name AS written,
-                       CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name ELSE pml_internal.pml_scoped($1, $2, name) END AS place
+                       CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name
+                            ELSE pml_internal.pml_scoped(pml_capabilities_named.org, pml_capabilities_named.project, name)
+                       END AS place
                 -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
                 -- the policy would be asked for every row of all tenants.
-                FROM unnest($3) AS name OFFSET 0) AS wanted) AS found
+                FROM unnest(names) AS name OFFSET 0) AS wanted) AS found
     WHERE found.fqdn IS NOT NULL);
 END
 $$;
@@ -84,10 +86,11 @@ BEGIN
     SELECT coalesce(jsonb_object_agg(known.name, known.schema), '{}')
     FROM (SELECT wanted.name, coalesce(
                    (SELECT jsonb_build_object('input', t.input_schema, 'output', t.output_schema)
-                    FROM pml.tool_schema t WHERE t.org = $1 AND t.project = $2 AND t.tool_id = wanted.name),
+                    FROM pml.tool_schema t
+                    WHERE t.org = pml_schemas_of.org AND t.project = pml_schemas_of.project AND t.tool_id = wanted.name),
                    (SELECT jsonb_build_object('input', r.parameters_schema, 'output', r.output_schema)
                     FROM pml.capability_records r WHERE r.id = wanted.name AND r.deleted_at IS NULL)) AS schema
-          FROM unnest($3) AS wanted (name)) AS known
+          FROM unnest(names) AS wanted (name)) AS known
     WHERE known.schema IS NOT NULL);
 END
 $$;
@@ -98,7 +101,7 @@ CREATE FUNCTION pml_internal.pml_source_parameters(source jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF $1 ->> 'type' <> 'tool' THEN
+  IF source ->> 'type' <> 'tool' THEN
     RETURN NULL;
   END IF;
   RETURN (
@@ -110,8 +113,9 @@ BEGIN
            'required', coalesce(
              (SELECT jsonb_agg(needed) FROM jsonb_array_elements_text(t.input_schema -> 'required') AS needed
               WHERE NOT defaults.args ? needed), '[]'))
-  FROM pml.tool_schema t, LATERAL (SELECT coalesce(nullif($1 -> 'defaultArgs', 'null'), '{}') AS args) AS defaults
-  WHERE t.tool_id = $1 ->> 'toolId'
+  FROM pml.tool_schema t,
+       LATERAL (SELECT coalesce(nullif(pml_source_parameters.source -> 'defaultArgs', 'null'), '{}') AS args) AS defaults
+  WHERE t.tool_id = pml_source_parameters.source ->> 'toolId'
     AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project());
 END
 $$;
@@ -124,7 +128,7 @@ CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
 DECLARE
   here_org text := pml_internal.pml_org();
   here_project text := pml_internal.pml_project();
-  names text[] := pml_internal.pml_code_names($1);
+  names text[] := pml_internal.pml_code_names(code);
   lookup jsonb := jsonb '{}';
   schemas jsonb := jsonb '{}';
 BEGIN
@@ -135,7 +139,7 @@ BEGIN
     END IF;
     schemas := pml_internal.pml_schemas_of(here_org, here_project, names);
   END IF;
-  RETURN pml_internal.pml_compile_with($1, lookup, schemas);
+  RETURN pml_internal.pml_compile_with(code, lookup, schemas);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compile(text) IS
@@ -144,8 +148,8 @@ COMMENT ON FUNCTION pml_internal.pml_compile(text) IS
 CREATE FUNCTION pml_internal.pml_transform(code text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pml_internal.pml_link_with($1, pml_internal.pml_capabilities_named(
-           pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_code_names($1)))
+  SELECT pml_internal.pml_link_with(pml_transform.code, pml_internal.pml_capabilities_named(
+           pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_code_names(pml_transform.code)))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_transform(text) IS
   'The code with the names of capabilities in the current scope replaced by their FQDNs; all else keeps its bytes';
@@ -157,16 +161,16 @@ DECLARE
   names jsonb;
 BEGIN
   -- An FQDN has four dots between words; most code has none, and needs no parsing.
-  IF $1 !~ '[\w-]\.[\w-]+\.[\w-]+\.[\w-]+\.[0-9a-f]{4}' THEN
-    RETURN $1;
+  IF code !~ '[\w-]\.[\w-]+\.[\w-]+\.[\w-]+\.[0-9a-f]{4}' THEN
+    RETURN code;
   END IF;
   SELECT jsonb_object_agg(r.id,
            CASE WHEN (r.org, r.project) = (pml_internal.pml_org(), pml_internal.pml_project()) THEN r.display_name
                 ELSE format('%s.%s:%s', r.org, r.project, r.display_name) END)
   INTO names
   FROM pml.capability_records r
-  WHERE r.id = ANY (pml_internal.pml_code_names($1)) AND r.deleted_at IS NULL;
-  RETURN CASE WHEN names IS NULL THEN $1 ELSE pml_internal.pml_display_with($1, names) END;
+  WHERE r.id = ANY (pml_internal.pml_code_names(pml_display_code.code)) AND r.deleted_at IS NULL;
+  RETURN CASE WHEN names IS NULL THEN code ELSE pml_internal.pml_display_with(code, names) END;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_display_code(text) IS
@@ -178,7 +182,19 @@ CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
   SELECT (compiled -> 'structure') || jsonb_build_object(
            'tools', compiled -> 'tools', 'capabilities', compiled -> 'capabilities',
            'unresolved', compiled -> 'unresolved')
-  FROM (SELECT pml_internal.pml_compile($1) AS compiled) AS done
+  FROM (SELECT pml_internal.pml_compile(pml_analyze.code) AS compiled) AS done
 $$;
 COMMENT ON FUNCTION pml_internal.pml_analyze(text) IS
   'The static structure of code (nodes, edges), the tools and capabilities it calls, and what can''t be told before it runs';
+
+CREATE FUNCTION pml_internal.pml_check_code(code text) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF coalesce(code, '') !~ '\S' THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
+      HINT = 'Give the body of an async function, for example: return args.a + args.b';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_code(text) IS 'An error if there is no code';

@@ -23,8 +23,8 @@ CREATE FUNCTION pml_internal.pml_search(
   WITH asked AS MATERIALIZED (
     SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project, w.queries,
            (SELECT string_agg(q::text, ' | ')::tsquery FROM unnest(w.queries) AS q) AS query,
-           pml_internal.pml_check_type($2) AS kind
-    FROM (SELECT pml_internal.pml_intent_queries($1) AS queries) AS w),
+           pml_internal.pml_check_type(pml_search.type) AS kind
+    FROM (SELECT pml_internal.pml_intent_queries(pml_search.intent) AS queries) AS w),
   found AS (
     SELECT 'capability' AS type, r.id AS key, pml_internal.pml_search_score(r.search, asked.queries, asked.query) AS score,
            used.uses AS usage_count, r.display_name AS name
@@ -34,11 +34,11 @@ CREATE FUNCTION pml_internal.pml_search(
     UNION ALL
     SELECT 'tool', t.tool_id, pml_internal.pml_search_score(t.search, asked.queries, asked.query), 0, t.tool_id
     FROM asked JOIN pml.tool_schema t ON t.org = asked.org AND t.project = asked.project
-    WHERE asked.kind <> 'capability' AND ($3 IS NULL OR t.server_id = ANY ($3)) AND t.search @@ asked.query),
+    WHERE asked.kind <> 'capability' AND (servers IS NULL OR t.server_id = ANY (servers)) AND t.search @@ asked.query),
   page AS MATERIALIZED (
-    SELECT * FROM found f WHERE f.score >= coalesce($4, 0)
+    SELECT * FROM found f WHERE f.score >= coalesce(min_score, 0)
     ORDER BY f.score DESC, f.usage_count DESC, f.name
-    LIMIT least(greatest(coalesce($5, 10), 0), 200) OFFSET greatest(coalesce($6, 0), 0))
+    LIMIT least(greatest(coalesce(pml_search."limit", 10), 0), 200) OFFSET greatest(coalesce(pml_search."offset", 0), 0))
   SELECT p.type, p.name, p.score, coalesce(r.description, t.description),
          coalesce(t.tool_name, pml_internal.pml_tool_name_of(r.id)),
          pml_internal.pml_object_schema(coalesce(r.parameters_schema, t.input_schema)),
@@ -62,7 +62,8 @@ CREATE FUNCTION pml_internal.pml_discover(
                  output_schema jsonb, server_id text, usage_count bigint, success_rate numeric, source text, fqdn text)
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT * FROM pml_internal.pml_search($1, $2, NULL, $3, $4, $5)
+  SELECT * FROM pml_internal.pml_search(pml_discover.intent, pml_discover.type, NULL, min_score,
+                                       pml_discover."limit", pml_discover."offset")
 $$;
 COMMENT ON FUNCTION pml_internal.pml_discover(text, text, real, integer, integer) IS
   'The capabilities and tools of the current scope that fit an intent in words, best first';

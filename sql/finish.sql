@@ -1,70 +1,5 @@
 -- After a run: its trace, what it was counted as, and the capability that it becomes.
 
-CREATE FUNCTION pml_internal.pml_check_outcome(outcome jsonb, depth integer DEFAULT 0) RETURNS void
-  LANGUAGE plpgsql IMMUTABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  task jsonb;
-BEGIN
-  PERFORM pml_internal.pml_check_object('The outcome', outcome,
-    '{"success": "boolean", "result": "any value", "error": "object", "duration_ms": "number", "path": "list of strings",
-      "decisions": "list", "tasks": "list", "logs": "list", "fqdn": "string", "version": "integer"}', '{success}');
-  IF depth > 100 THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'The outcome has runs inside runs, over 100 deep',
-      HINT = 'Limit how deep capabilities call each other.';
-  END IF;
-  FOR task IN SELECT * FROM jsonb_array_elements(coalesce(nullif(outcome -> 'tasks', 'null'), '[]')) LOOP
-    PERFORM pml_internal.pml_check_object('A task', task,
-      '{"node": "string", "kind": "string", "target": "string", "args": "any value", "result": "any value",
-        "success": "boolean", "duration_ms": "number", "error": "any value", "run": "object"}', '{kind,target,success}');
-    IF task ->> 'kind' NOT IN ('tool', 'capability') THEN
-      RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'The "kind" of a task must be tool or capability',
-        HINT = 'A tool is one of a real server.';
-    END IF;
-    IF jsonb_typeof(task -> 'run') = 'object' THEN
-      PERFORM pml_internal.pml_check_outcome(task -> 'run', depth + 1);
-    END IF;
-  END LOOP;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_outcome(jsonb, integer) IS 'An error that says what is wrong with the outcome of a run';
-
-CREATE FUNCTION pml_internal.pml_preview(value jsonb) RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN pg_catalog.left(CASE pg_catalog.jsonb_typeof(value) WHEN 'string' THEN value #>> '{}' ELSE value::text END, 240);
-COMMENT ON FUNCTION pml_internal.pml_preview(jsonb) IS 'The beginning of a result';
-
-CREATE FUNCTION pml_internal.pml_keep_code(context jsonb, name text) RETURNS text
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-  existing record;
-  fqdn text;
-BEGIN
-  LOOP
-    SELECT same.* INTO existing FROM pml_internal.pml_same_code(context ->> 'hash', pml_keep_code.name) AS same;
-    EXIT WHEN FOUND;
-    INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description)
-    VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description')
-    ON CONFLICT DO NOTHING
-    RETURNING r.id INTO fqdn;
-    IF fqdn IS NOT NULL THEN
-      RETURN fqdn;
-    END IF;
-  END LOOP;
-  PERFORM pml_internal.pml_check_same_code(existing.display_name, pml_keep_code.name);
-  IF existing.display_name <> pml_keep_code.name THEN
-    UPDATE pml.capability_records r
-    SET display_name = pml_keep_code.name, description = coalesce(r.description, context ->> 'description')
-    WHERE r.id = existing.id;
-  END IF;
-  RETURN existing.id;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_keep_code(jsonb, text) IS
-  'The capability that code which ran well becomes: a new one, or the one that has this code already';
-
 CREATE FUNCTION pml_internal.pml_trace(
     root_id uuid, state pml.workflow_state, outcome jsonb, ran_fqdn text, counted_as text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -150,30 +85,6 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_trace(uuid, pml.workflow_state, jsonb, text, text) IS
   'Writes what a run and the runs inside it did, counts every call, and keeps the results of its tasks';
-
-CREATE FUNCTION pml_internal.pml_shown_tasks(tasks jsonb) RETURNS jsonb
-  LANGUAGE plpgsql STABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF coalesce(tasks, '[]') IN ('[]', 'null') THEN
-    RETURN '{"tasks": []}'::jsonb;
-  END IF;
-  -- A loop may have called thousands.
-  RETURN (
-    SELECT jsonb_build_object('tasks', jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-             'taskId', 't' || t.number, 'node', t.task -> 'node', 'kind', t.task -> 'kind',
-             'name', CASE WHEN t.task ->> 'kind' = 'tool' THEN t.task ->> 'target'
-                          ELSE coalesce(pml_internal.pml_name_here(r.org, r.project, r.display_name), 'not found') END,
-             'success', t.task -> 'success', 'durationMs', pml_internal.pml_duration(t.task -> 'duration_ms'),
-             'resultPreview', pml_internal.pml_preview(t.task -> 'result'),
-             'error', pml_internal.pml_error_text(t.task -> 'error'))) ORDER BY t.number) FILTER (WHERE t.number <= 50))
-           || CASE WHEN count(*) > 50 THEN jsonb_build_object('omittedTasks', count(*) - 50) ELSE '{}' END
-    FROM jsonb_array_elements(tasks) WITH ORDINALITY AS t (task, number)
-    LEFT JOIN pml.capability_records r
-      ON t.task ->> 'kind' = 'capability' AND r.id = split_part(t.task ->> 'target', '@', 1));
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_shown_tasks(jsonb) IS 'The calls of a run as agents see them: names and the beginning of each result';
 
 CREATE FUNCTION pml_internal.pml_finish(workflow_id uuid, outcome jsonb) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER

@@ -1,49 +1,5 @@
 -- What a hand-written INSERT, UPDATE or DELETE may do: these run with the rights of whoever writes.
 
-CREATE FUNCTION pml_internal.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
-  LANGUAGE plpgsql STABLE SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  holder text;
-BEGIN
-  SELECT r.display_name INTO holder
-  FROM pml.capability_records r
-  WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
-                WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = pml_internal.pml_scoped($1, $2, $3))
-    AND r.id IS DISTINCT FROM own_fqdn;
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
-      DETAIL = format('It is an alias of "%s".', holder),
-      HINT = format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
-                    pml_internal.pml_free_name($1, $2, $3), $3);
-  END IF;
-  PERFORM FROM pml.capability_records r
-  WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = pml_internal.pml_scoped($1, $2, $3)
-    AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
-      HINT = format('Use another name, for example "%s", or change the existing one with pml_update.',
-                    pml_internal.pml_free_name($1, $2, $3));
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_name_free(text, text, text, text) IS
-  'An error that says who holds the name, as far as the current user may know';
-
-CREATE FUNCTION pml_internal.pml_check_code(code text) RETURNS void
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF coalesce($1, '') !~ '\S' THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM005', MESSAGE = 'Invalid code: it is empty',
-      HINT = 'Give the body of an async function, for example: return args.a + args.b';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_code(text) IS 'An error if there is no code';
-
 CREATE FUNCTION pml_internal.pml_compiled_before(fqdn text, code text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
@@ -52,7 +8,7 @@ CREATE FUNCTION pml_internal.pml_compiled_before(fqdn text, code text) RETURNS j
            'parameters', pml_internal.pml_infer_parameters(v.code_snippet), 'output', v.output_schema,
            'tools', v.tools_used, 'capabilities', v.capabilities_used, 'unresolved', v.unresolved)
   FROM pml.capability_versions v
-  WHERE v.capability_fqdn = $1 AND v.code_snippet = $2 AND v.executable IS NOT NULL
+  WHERE v.capability_fqdn = pml_compiled_before.fqdn AND v.code_snippet = pml_compiled_before.code AND v.executable IS NOT NULL
   ORDER BY v.version DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compiled_before(text, text) IS
@@ -78,8 +34,10 @@ COMMENT ON FUNCTION pml_internal.pml_record_compiled(pml.capability_records, jso
 CREATE FUNCTION pml_internal.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pml_internal.pml_structure_with($3, pml_internal.pml_schemas_of($1, $2, ARRAY(
-    SELECT coalesce(node ->> 'tool', node ->> 'capabilityId') FROM jsonb_array_elements($3 -> 'nodes') AS node)))
+  SELECT pml_internal.pml_structure_with(pml_structure_now.structure, pml_internal.pml_schemas_of(
+           pml_structure_now.org, pml_structure_now.project,
+           ARRAY(SELECT coalesce(node ->> 'tool', node ->> 'capabilityId')
+                 FROM jsonb_array_elements(pml_structure_now.structure -> 'nodes') AS node)))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_structure_now(text, text, jsonb) IS
   'A structure with the provides edges that today''s schemas give';
@@ -332,22 +290,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_refuse_change() IS 'Trigger: refuses the statement';
-
-CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_fill();
--- Of every column but the counts: being used is no change, and must cost little.
-CREATE TRIGGER capability_records_a_guard
-  BEFORE UPDATE OF
-    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
-    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
-    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
-    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
-    parameters_explicit, output_schema, output_explicit, search
-  ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_guard();
-CREATE TRIGGER capability_versions_immutable BEFORE UPDATE OR DELETE ON pml.capability_versions
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_refuse_change('Make a new version with pml_update or pml_rollback.');
-CREATE TRIGGER capability_versions_no_truncate BEFORE TRUNCATE ON pml.capability_versions
-  FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_refuse_change('History is kept for ever.');
-CREATE TRIGGER capability_aliases_no_update BEFORE UPDATE ON pml.capability_aliases
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_refuse_change('Use pml_rename, or pml_release_alias to free the name.');

@@ -11,7 +11,7 @@ CREATE FUNCTION pml_internal.pml_list(
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
     SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project,
-           pml_internal.pml_glob_to_like(pml_list.pattern) AS name_pattern,
+           pml_internal.pml_glob_to_like(pattern) AS name_pattern,
            pml_internal.pml_glob_to_like(pml_list.created_by) AS creator_pattern
     WHERE pml_internal.pml_check_list(named_only, unnamed_only, visibility, sort_by))
   SELECT r.id,
@@ -43,20 +43,6 @@ CREATE FUNCTION pml_internal.pml_list(
 $$;
 COMMENT ON FUNCTION pml_internal.pml_list(text, text, boolean, boolean, text, text[], text, text, bigint, bigint) IS
   'The capabilities of the current scope; with visibility => org or public, those of all scopes seen from here';
-
-CREATE FUNCTION pml_internal.pml_check_visibility(visibility text) RETURNS text
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF visibility NOT IN ('private', 'project', 'org', 'public') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid visibility: "%s"', pml_internal.pml_excerpt(visibility)),
-      HINT = 'Use private, project, org or public.';
-  END IF;
-  RETURN visibility;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_visibility(text) IS 'The visibility, if it is one; else an error';
 
 CREATE FUNCTION pml_internal.pml_check_list(
     named_only boolean, unnamed_only boolean, visibility text, sort_by text) RETURNS boolean

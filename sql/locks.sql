@@ -16,8 +16,10 @@ CREATE FUNCTION pml_internal.pml_lock_scope(org text, project text, purpose text
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  INSERT INTO pml.scope_locks (org, project, purpose) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING;
-  PERFORM FROM pml.scope_locks l WHERE l.org = $1 AND l.project = $2 AND l.purpose = $3 FOR UPDATE;
+  INSERT INTO pml.scope_locks (org, project, purpose)
+  VALUES (pml_lock_scope.org, pml_lock_scope.project, pml_lock_scope.purpose) ON CONFLICT DO NOTHING;
+  PERFORM FROM pml.scope_locks l
+  WHERE l.org = pml_lock_scope.org AND l.project = pml_lock_scope.project AND l.purpose = pml_lock_scope.purpose FOR UPDATE;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_lock_scope(text, text, text) IS

@@ -1,22 +1,5 @@
 -- What is known about one capability.
 
--- Without settings of its own, so that it becomes part of the query that asks for many.
-CREATE FUNCTION pml_internal.pml_used(fqdn text, own_uses bigint, own_successes bigint, own_latency_ms bigint)
-  RETURNS TABLE (uses bigint, successes bigint, latency_ms bigint)
-  LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
-BEGIN ATOMIC
-  SELECT (own_uses + coalesce(sum(u.uses), 0))::bigint, (own_successes + coalesce(sum(u.successes), 0))::bigint,
-         (own_latency_ms + coalesce(sum(u.latency_ms), 0))::bigint
-  FROM pml.capability_usage u WHERE u.capability_fqdn = fqdn;
-END;
-COMMENT ON FUNCTION pml_internal.pml_used(text, bigint, bigint, bigint) IS
-  'How often a capability was used: by its own scope, as its record says, and by others';
-
-CREATE FUNCTION pml_internal.pml_success_rate(success_count bigint, usage_count bigint) RETURNS numeric
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN pg_catalog.round(success_count::numeric / NULLIF(usage_count, 0), 4);
-COMMENT ON FUNCTION pml_internal.pml_success_rate(bigint, bigint) IS 'The share of successes; NULL for what was never used';
-
 CREATE FUNCTION pml_internal.pml_lookup(spec text)
   RETURNS TABLE (fqdn text, display_name text, type text, version integer, version_tag text, description text,
                  visibility text, routing text, code_url text, usage_count bigint, success_rate numeric, via_alias text)
@@ -25,7 +8,7 @@ CREATE FUNCTION pml_internal.pml_lookup(spec text)
   SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
          r.visibility, r.routing, v.code_url, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), found.at[3]
-  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
@@ -36,7 +19,7 @@ CREATE FUNCTION pml_internal.pml_code(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT pml_internal.pml_display_code(v.code_snippet)
-  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
   JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version = found.at[2]::integer
 $$;
 COMMENT ON FUNCTION pml_internal.pml_code(text) IS
@@ -83,7 +66,7 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
                                                                  'renamed_at', h.renamed_at, 'renamed_by', h.renamed_by)
                                               ORDER BY h.id), '[]')
                     FROM pml.capability_rename_history h WHERE h.capability_id = r.id))
-  FROM (SELECT pml_internal.pml_locate($1) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
@@ -96,7 +79,7 @@ CREATE FUNCTION pml_internal.pml_dependents(spec text) RETURNS TABLE (fqdn text,
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  frontier text[] := ARRAY[(pml_internal.pml_locate(pml_dependents.spec))[1]];
+  frontier text[] := ARRAY[(pml_internal.pml_locate(spec))[1]];
   reached text[] := frontier;
   distance integer := 0;
 BEGIN

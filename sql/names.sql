@@ -9,13 +9,13 @@ CREATE FUNCTION pml_internal.pml_parse_fqdn(
     fqdn text, OUT org text, OUT project text, OUT namespace text, OUT action text, OUT hash text)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT p[1], p[2], p[3], p[4], p[5] FROM pml_internal.pml_fqdn_parts($1) AS p
+  SELECT p[1], p[2], p[3], p[4], p[5] FROM pml_internal.pml_fqdn_parts(pml_parse_fqdn.fqdn) AS p
 $$;
+COMMENT ON FUNCTION pml_internal.pml_parse_fqdn(text) IS 'The parts of an FQDN, or an error that says what is wrong';
 
 CREATE FUNCTION pml_internal.pml_fqdn_parts(fqdn text) RETURNS text[]
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_fqdn_parts_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_fqdn_parts(text) IS 'The five parts of an FQDN, or an error that says what is wrong';
-COMMENT ON FUNCTION pml_internal.pml_parse_fqdn(text) IS 'The parts of an FQDN, or an error that says what is wrong';
 
 -- Leakproof, as the operator || isn't: under row-level security only such an expression reaches an index.
 CREATE FUNCTION pml_internal.pml_scoped(org text, project text, name text) RETURNS text
@@ -56,8 +56,3 @@ COMMENT ON FUNCTION pml_internal.pml_glob_to_like(text) IS 'The LIKE pattern of 
 CREATE FUNCTION pml_internal.pml_nearest(wanted text, candidates text[]) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_nearest_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_nearest(text, text[]) IS 'The candidate that someone who wrote this may have meant';
-
-CREATE FUNCTION pml_internal.pml_excerpt(given text) RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN pg_catalog.regexp_replace(pg_catalog.left(given, 100), '[[:cntrl:]]', '?', 'g');
-COMMENT ON FUNCTION pml_internal.pml_excerpt(text) IS 'What was given, short and printable, for use in a message';

@@ -8,9 +8,11 @@ CREATE FUNCTION pml_internal.pml_structures_refresh(org text, project text, tool
 BEGIN
   -- In the order in which calls are counted, so that the two can't wait for each other.
   PERFORM FROM pml.capability_records r
-  WHERE r.org = $1 AND r.project = $2 AND r.tools_used && $3 AND r.deleted_at IS NULL ORDER BY r.id FOR NO KEY UPDATE;
+  WHERE r.org = pml_structures_refresh.org AND r.project = pml_structures_refresh.project
+    AND r.tools_used && tools AND r.deleted_at IS NULL ORDER BY r.id FOR NO KEY UPDATE;
   UPDATE pml.capability_records r SET structure = NULL
-  WHERE r.org = $1 AND r.project = $2 AND r.tools_used && $3 AND r.deleted_at IS NULL;
+  WHERE r.org = pml_structures_refresh.org AND r.project = pml_structures_refresh.project
+    AND r.tools_used && tools AND r.deleted_at IS NULL;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_structures_refresh(text, text, text[]) IS
@@ -41,14 +43,6 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_provides_keep() IS
   'Trigger: keeps the provides edges in the structures of capabilities in step with the tools'' schemas';
 
-CREATE TRIGGER tool_schema_provides_insert AFTER INSERT ON pml.tool_schema
-  REFERENCING NEW TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
-CREATE TRIGGER tool_schema_provides_update AFTER UPDATE ON pml.tool_schema
-  REFERENCING OLD TABLE AS old_tools NEW TABLE AS changed_tools
-  FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
-CREATE TRIGGER tool_schema_provides_delete AFTER DELETE ON pml.tool_schema
-  REFERENCING OLD TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
-
 CREATE FUNCTION pml_internal.pml_provides(tool text DEFAULT NULL, "limit" bigint DEFAULT 10000)
   RETURNS TABLE (from_tool text, to_tool text, coverage text, field_mapping jsonb,
                  provider_output_schema jsonb, consumer_input_schema jsonb)
@@ -63,7 +57,7 @@ CREATE FUNCTION pml_internal.pml_provides(tool text DEFAULT NULL, "limit" bigint
           WHERE t.org = here.org AND t.project = here.project AND t.tool_id = e.to_tool)
   FROM here, pml_internal.pml_provides_between(
     (SELECT coalesce(jsonb_object_agg(t.tool_id, jsonb_build_object('input', t.input_schema, 'output', t.output_schema)), '{}')
-     FROM pml.tool_schema t WHERE t.org = here.org AND t.project = here.project), $1, $2) AS e
+     FROM pml.tool_schema t WHERE t.org = here.org AND t.project = here.project), pml_provides.tool, pml_provides."limit") AS e
   ORDER BY e.from_tool, e.to_tool
 $$;
 COMMENT ON FUNCTION pml_internal.pml_provides(text, bigint) IS

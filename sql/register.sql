@@ -1,38 +1,4 @@
--- A new capability, or the one that has this code already.
-
-CREATE FUNCTION pml_internal.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
-  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-  SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-  place text := pml_internal.pml_scoped(pml_internal.pml_org(), pml_internal.pml_project(), $1);
-BEGIN
-  RETURN QUERY
-    SELECT r.id::text, r.display_name::text
-    FROM pml.capability_records r
-    WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash) = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
-    ORDER BY r.display_name = $2 DESC, r.created_by = pml_internal.pml_actor() DESC, r.created_at
-    LIMIT 1;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_same_code(text, text) IS
-  'The capability of the current scope that has this code, preferably under this name';
-
-CREATE FUNCTION pml_internal.pml_check_same_code(existing_name text, name text) RETURNS void
-  LANGUAGE plpgsql STABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF existing_name <> name AND NOT pml_internal.pml_is_unnamed(existing_name) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('This code is already capability "%s" in scope %s.%s',
-                       existing_name, pml_internal.pml_org(), pml_internal.pml_project()),
-      HINT = format('Call it by that name, rename it with pml_rename, or copy it: SELECT pml_fork(''%s'', ''%s'').',
-                    existing_name, name);
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_same_code(text, text) IS
-  'An error if code that has one name is to get another';
+-- pml_register: code, a DAG or a tool becomes a capability.
 
 CREATE FUNCTION pml_internal.pml_register(
     code text DEFAULT NULL, name text DEFAULT NULL, description text DEFAULT NULL, parameters_schema jsonb DEFAULT NULL,
@@ -60,7 +26,7 @@ BEGIN
           pml_internal.pml_check_routing(pml_register.routing), pml_internal.pml_version_tag(pml_register.version_tag);
   new_code := coalesce(pml_register.code, pml_internal.pml_source_code(pml_register.source));
   PERFORM pml_internal.pml_check_code(new_code);
-  IF pml_register.lift_literals THEN
+  IF lift_literals THEN
     new_code := pml_internal.pml_lift_literals(new_code) ->> 'code';
   END IF;
   compiled := pml_internal.pml_compile(new_code);

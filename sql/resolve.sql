@@ -14,14 +14,16 @@ CREATE FUNCTION pml_internal.pml_name_suggestion(org text, project text, name te
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   -- The neighbours in the index: all names of a small scope, the same namespace in a large one.
-  SELECT pml_internal.pml_nearest($3, array_agg(near.display_name::text))
+  SELECT pml_internal.pml_nearest(pml_name_suggestion.name, array_agg(near.display_name::text))
   FROM (
     (SELECT r.display_name FROM pml.capability_records r
-     WHERE r.org = $1 AND r.project = $2 AND r.display_name >= $3 AND r.deleted_at IS NULL
+     WHERE r.org = pml_name_suggestion.org AND r.project = pml_name_suggestion.project
+       AND r.display_name >= pml_name_suggestion.name AND r.deleted_at IS NULL
      ORDER BY r.display_name LIMIT 500)
     UNION ALL
     (SELECT r.display_name FROM pml.capability_records r
-     WHERE r.org = $1 AND r.project = $2 AND r.display_name < $3 AND r.deleted_at IS NULL
+     WHERE r.org = pml_name_suggestion.org AND r.project = pml_name_suggestion.project
+       AND r.display_name < pml_name_suggestion.name AND r.deleted_at IS NULL
      ORDER BY r.display_name DESC LIMIT 500)) AS near
   WHERE NOT pml_internal.pml_is_unnamed(near.display_name)
 $$;

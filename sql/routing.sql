@@ -4,16 +4,18 @@ CREATE FUNCTION pml_internal.pml_routing_in(org text, project text, tools text[]
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  IF $3 = '{}' THEN
+  IF tools = '{}' THEN
     RETURN 'cloud';
   END IF;
   RETURN (
   SELECT CASE WHEN bool_or(found.routing = 'local') THEN 'local' ELSE 'cloud' END
   -- OFFSET 0 keeps the keys values, so that they reach the indexes before the policy (see pml_capabilities_named).
-  FROM (SELECT split_part(given, '@', 1) AS fqdn, pml_internal.pml_scoped($1, $2, given) AS name,
-               pml_internal.pml_scoped($1, $2, 'mcp:' || split_part(given, ':', 1)) AS server,
+  FROM (SELECT split_part(given, '@', 1) AS fqdn,
+               pml_internal.pml_scoped(pml_routing_in.org, pml_routing_in.project, given) AS name,
+               pml_internal.pml_scoped(pml_routing_in.org, pml_routing_in.project,
+                                       'mcp:' || split_part(given, ':', 1)) AS server,
                'pml.std:mcp:' || split_part(given, ':', 1) AS base_server
-        FROM unnest($3) AS given OFFSET 0) AS tool
+        FROM unnest(tools) AS given OFFSET 0) AS tool
   LEFT JOIN LATERAL (
     -- A capability first, by FQDN or name, then the server of the scope, then the base server.
     SELECT r.routing
@@ -37,20 +39,7 @@ COMMENT ON FUNCTION pml_internal.pml_routing_in(text, text, text[]) IS 'pml_rout
 CREATE FUNCTION pml_internal.pml_routing(tools text[]) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pml_internal.pml_routing_in(pml_internal.pml_org(), pml_internal.pml_project(), $1)
+  SELECT pml_internal.pml_routing_in(pml_internal.pml_org(), pml_internal.pml_project(), tools)
 $$;
 COMMENT ON FUNCTION pml_internal.pml_routing(text[]) IS
   'local if any of the tools (server:tool) belongs to a local server or is a local capability, else cloud';
-
-CREATE FUNCTION pml_internal.pml_check_routing(routing text) RETURNS text
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF routing NOT IN ('local', 'cloud') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid routing: "%s"', pml_internal.pml_excerpt(routing)), HINT = 'Use local or cloud.';
-  END IF;
-  RETURN routing;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_routing(text) IS 'The routing, if it is one; else an error';

@@ -42,7 +42,7 @@ CREATE FUNCTION pml_internal.pml_check_admin(what text) RETURNS void
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT pml_internal.pml_is_admin() THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM006', MESSAGE = format('Only an admin may %s', $1),
+    RAISE EXCEPTION USING ERRCODE = 'PM006', MESSAGE = format('Only an admin may %s', what),
       HINT = 'Log in as a member of pml_admin.';
   END IF;
 END
@@ -91,7 +91,8 @@ CREATE FUNCTION pml_internal.pml_revoke(role_name name, org text, project text) 
 #variable_conflict use_column
 BEGIN
   PERFORM pml_internal.pml_check_admin('revoke scopes');
-  DELETE FROM pml.scope_grants g WHERE g.role_name = $1 AND g.org = $2 AND g.project = $3;
+  DELETE FROM pml.scope_grants g
+  WHERE g.role_name = pml_revoke.role_name AND g.org = pml_revoke.org AND g.project = pml_revoke.project;
   RETURN FOUND;
 END
 $$;

@@ -4,8 +4,8 @@ CREATE FUNCTION pml_internal.pml_check_server_name(name text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pml_internal.pml_check_part('server name', regexp_replace(coalesce($1, ''), '^mcp:', ''));
-  RETURN 'mcp:' || regexp_replace($1, '^mcp:', '');
+  PERFORM pml_internal.pml_check_part('server name', regexp_replace(coalesce(name, ''), '^mcp:', ''));
+  RETURN 'mcp:' || regexp_replace(name, '^mcp:', '');
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_server_name(text) IS 'The name of a server as mcp:<name>, or an error';
@@ -51,35 +51,3 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_register_server(text, text, text, text, text, text, text[]) IS
   'Registers an MCP server as mcp:<name>, or changes what is given of one that is there; returns its FQDN';
-
-CREATE FUNCTION pml_internal.pml_register_tool(
-    server text, tool text, description text DEFAULT NULL, input_schema jsonb DEFAULT NULL,
-    output_schema jsonb DEFAULT NULL)
-  RETURNS text
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-  here_org text := pml_internal.pml_org();
-  here_project text := pml_internal.pml_project();
-  server_id text := substr(pml_internal.pml_check_server_name(pml_register_tool.server), 5);
-BEGIN
-  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
-  IF coalesce(pml_register_tool.tool, '') !~ '^[^[:space:][:cntrl:]]{1,128}$' THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM004',
-      MESSAGE = 'Invalid tool name', HINT = 'A tool''s name has 1 to 128 characters and no white space.';
-  END IF;
-  INSERT INTO pml.tool_schema AS t
-    (org, project, tool_id, server_id, name, description, input_schema, output_schema)
-  VALUES
-    (here_org, here_project, server_id || ':' || pml_register_tool.tool, server_id, pml_register_tool.tool,
-     pml_register_tool.description, coalesce(pml_register_tool.input_schema, '{"type": "object"}'),
-     pml_register_tool.output_schema)
-  ON CONFLICT (org, project, tool_id) DO UPDATE
-    SET description = excluded.description, input_schema = excluded.input_schema,
-        output_schema = excluded.output_schema, cached_at = now();
-  RETURN server_id || ':' || pml_register_tool.tool;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_register_tool(text, text, text, jsonb, jsonb) IS
-  'Records what a tool of a server takes and gives; returns server:tool';

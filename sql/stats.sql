@@ -44,8 +44,8 @@ COMMENT ON FUNCTION pml_internal.pml_stored_rows() IS
 CREATE FUNCTION pml_internal.pml_rows_of(org text, project text) RETURNS bigint
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT (SELECT count(*) FROM pml.capability_records r WHERE r.org = $1 AND r.project = $2)
-       + (SELECT count(*) FROM pml.tool_schema t WHERE t.org = $1 AND t.project = $2)
-       + (SELECT count(*) FROM pml.tool_usage u WHERE u.org = $1 AND u.project = $2)
+  SELECT (SELECT count(*) FROM pml.capability_records r WHERE r.org = pml_rows_of.org AND r.project = pml_rows_of.project)
+       + (SELECT count(*) FROM pml.tool_schema t WHERE t.org = pml_rows_of.org AND t.project = pml_rows_of.project)
+       + (SELECT count(*) FROM pml.tool_usage u WHERE u.org = pml_rows_of.org AND u.project = pml_rows_of.project)
 $$;
 COMMENT ON FUNCTION pml_internal.pml_rows_of(text, text) IS 'The rows that a scope has stored';

@@ -1,22 +1,5 @@
 -- The whole result of a task of a run, in pieces.
 
-CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS void
-  LANGUAGE plpgsql STABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  -- Others' runs are hidden by the policy: they are not there.
-  IF EXISTS (SELECT FROM pml.execution_trace t WHERE t.workflow_id = $1 AND t.parent_trace_id IS NULL
-               AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()
-               AND t.user_id = pml_internal.pml_actor()) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', $1),
-      HINT = 'What runs gave is kept for a while only (pml.workflow_ttl, pml.result_ttl); run it again.';
-  END IF;
-  RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow not found: %s', coalesce($1::text, 'none given')),
-    HINT = 'It is the workflow_id of pml_begin, for the one who began it.';
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';
-
 CREATE FUNCTION pml_internal.pml_result_piece(workflow_id uuid, task_id text, start integer, size integer, format text)
   RETURNS jsonb
   LANGUAGE plpgsql STABLE SECURITY INVOKER
@@ -33,22 +16,22 @@ BEGIN
   END IF;
   SELECT t.result, t.expires_at INTO kept
   FROM (SELECT r.result, r.expires_at, r.org, r.project, r.actor FROM pml.task_results r
-        WHERE r.workflow_id = $1 AND r.task_id = $2
+        WHERE r.workflow_id = pml_result_piece.workflow_id AND r.task_id = pml_result_piece.task_id
         UNION ALL
         SELECT w.answer -> 'result', w.expires_at, w.org, w.project, w.actor FROM pml.workflow_state w
-        WHERE w.workflow_id = $1 AND $2 = 'result' AND w.answer ? 'result') AS t
+        WHERE w.workflow_id = pml_result_piece.workflow_id AND pml_result_piece.task_id = 'result' AND w.answer ? 'result') AS t
   WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() AND t.actor = pml_internal.pml_actor();
   IF NOT FOUND THEN
-    IF NOT EXISTS (SELECT FROM pml.workflow_state w WHERE w.workflow_id = $1
+    IF NOT EXISTS (SELECT FROM pml.workflow_state w WHERE w.workflow_id = pml_result_piece.workflow_id
                      AND w.org = pml_internal.pml_org() AND w.project = pml_internal.pml_project()
                      AND w.actor = pml_internal.pml_actor()) THEN
-      PERFORM pml_internal.pml_workflow_not_found($1);
+      PERFORM pml_internal.pml_workflow_not_found(workflow_id);
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'PM001',
-      MESSAGE = format('Task not found: %s in workflow %s', pml_internal.pml_excerpt(coalesce($2, 'none given')), $1),
+      MESSAGE = format('Task not found: %s in workflow %s', pml_internal.pml_excerpt(coalesce(task_id, 'none given')), workflow_id),
       HINT = 'The answer of the run lists its tasks with their taskId; "result" is that of the whole run.';
   ELSIF kept.expires_at < now() THEN
-    PERFORM pml_internal.pml_workflow_not_found($1);
+    PERFORM pml_internal.pml_workflow_not_found(workflow_id);
   END IF;
   content := CASE format WHEN 'pretty' THEN jsonb_pretty(coalesce(kept.result, 'null')) ELSE coalesce(kept.result, 'null')::text END;
   RETURN jsonb_build_object(

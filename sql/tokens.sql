@@ -73,7 +73,8 @@ DECLARE
   held pml.tokens;
 BEGIN
   SELECT * INTO held FROM pml.tokens t
-  WHERE t.token_hash = lower($1) AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now());
+  WHERE t.token_hash = lower(pml_token_check.token_hash) AND t.revoked_at IS NULL
+    AND (t.expires_at IS NULL OR t.expires_at > now());
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -114,7 +115,7 @@ CREATE FUNCTION pml_internal.pml_token_revoke(id uuid) RETURNS boolean
 #variable_conflict use_column
 BEGIN
   PERFORM pml_internal.pml_check_admin('revoke tokens');
-  UPDATE pml.tokens t SET revoked_at = now() WHERE t.id = $1 AND t.revoked_at IS NULL;
+  UPDATE pml.tokens t SET revoked_at = now() WHERE t.id = pml_token_revoke.id AND t.revoked_at IS NULL;
   RETURN FOUND;
 END
 $$;
@@ -133,8 +134,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tokens_notify() IS 'Trigger: tells proxies to forget what they know of a token';
-CREATE TRIGGER tokens_notify_change
-  AFTER UPDATE OF id, token_hash, org, project, actor, expires_at, revoked_at ON pml.tokens
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();
-CREATE TRIGGER tokens_notify_removal AFTER DELETE ON pml.tokens
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();

@@ -1,16 +1,8 @@
 -- What can be called from the current scope, as MCP clients see it.
 
-CREATE FUNCTION pml_internal.pml_object_schema(schema jsonb) RETURNS jsonb
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN CASE
-    WHEN schema ->> 'type' = 'object' THEN schema
-    WHEN pg_catalog.jsonb_typeof(schema) = 'object' THEN schema || '{"type": "object"}'
-    ELSE '{"type": "object"}'::jsonb END;
-COMMENT ON FUNCTION pml_internal.pml_object_schema(jsonb) IS 'The schema as MCP wants it: always that of an object';
-
 CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   RETURNS TABLE (tool_name text, kind text, name text, description text, input_schema jsonb, output_schema jsonb,
-                 server_id text, tool text, fqdn text, usage_count bigint)
+                 server_id text, tool text, fqdn text, usage_count bigint, definition json)
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
@@ -20,7 +12,7 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
          pml_internal.pml_object_schema(r.parameters_schema),
          -- Clients hold results against it: what was only inferred is no promise.
          CASE WHEN r.output_explicit AND r.output_schema ->> 'type' = 'object' THEN r.output_schema END, 'pml-capabilities', NULL, r.id,
-         used.uses
+         used.uses, NULL
   FROM here
   JOIN pml.capability_records r ON r.org = here.org AND r.project = here.project
   -- LIMIT makes it a look-up for each: before the first ANALYZE a join would compare all with all.
@@ -31,9 +23,9 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   WHERE r.record_type = 'capability' AND r.deleted_at IS NULL
   UNION ALL
   SELECT t.tool_name, 'tool', t.tool_id, t.description, pml_internal.pml_object_schema(t.input_schema),
-         t.output_schema, t.server_id, t.name, NULL, NULL
+         t.output_schema, t.server_id, t.name, NULL, NULL, t.definition
   FROM here JOIN pml.tool_schema t ON t.org = here.org AND t.project = here.project
-  WHERE $1 IS NULL OR t.server_id = ANY ($1)
+  WHERE servers IS NULL OR t.server_id = ANY (servers)
   ORDER BY 1
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tools(text[]) IS

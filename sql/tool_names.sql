@@ -30,24 +30,28 @@ CREATE FUNCTION pml_internal.pml_take_tool_name(org text, project text, kind tex
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  birth_namespace text := coalesce(split_part($5, '.', 3), '');
+  birth_namespace text := coalesce(split_part(fqdn, '.', 3), '');
+  identity text := concat_ws(' ', kind, fqdn, name);
   taken text;
 BEGIN
   -- Inserting comes first, since it needs no plan: one made while the table was empty would read it whole later.
   FOR attempt IN 0..8 LOOP
     INSERT INTO pml.tool_names AS t (org, project, tool_name, kind, name, fqdn)
-    VALUES ($1, $2, pml_internal.pml_tool_name($4, birth_namespace, concat_ws(' ', $3, $5, $4), attempt), $3, $4, $5)
+    VALUES (pml_take_tool_name.org, pml_take_tool_name.project,
+            pml_internal.pml_tool_name(pml_take_tool_name.name, birth_namespace, identity, attempt),
+            pml_take_tool_name.kind, pml_take_tool_name.name, pml_take_tool_name.fqdn)
     ON CONFLICT DO NOTHING
     RETURNING t.tool_name INTO taken;
     EXIT WHEN FOUND;
-    UPDATE pml.tool_names t SET fqdn = $5
-    WHERE t.org = $1 AND t.project = $2 AND t.kind = $3 AND t.name = $4
+    UPDATE pml.tool_names t SET fqdn = pml_take_tool_name.fqdn
+    WHERE t.org = pml_take_tool_name.org AND t.project = pml_take_tool_name.project
+      AND t.kind = pml_take_tool_name.kind AND t.name = pml_take_tool_name.name
     RETURNING t.tool_name INTO taken;
     EXIT WHEN FOUND;
   END LOOP;
   IF taken IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('No free tool name for ''%s'' in scope %s.%s', $4, $1, $2), HINT = 'Use another name.';
+      MESSAGE = format('No free tool name for ''%s'' in scope %s.%s', name, org, project), HINT = 'Use another name.';
   END IF;
   RETURN taken;
 END
@@ -97,3 +101,15 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_keep_tool_name() IS
   'Trigger: the tools of servers have a wire name for as long as they are there';
+
+CREATE FUNCTION pml_internal.pml_tool_name_of(fqdn text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT n.tool_name
+  FROM pml.capability_records r
+  JOIN pml.tool_names n ON n.org = r.org AND n.project = r.project AND n.kind = 'capability' AND n.name = r.display_name
+  WHERE r.id = pml_tool_name_of.fqdn AND r.org = pml_internal.pml_org() AND r.project = pml_internal.pml_project()
+    AND r.deleted_at IS NULL
+$$;
+COMMENT ON FUNCTION pml_internal.pml_tool_name_of(text) IS
+  'The wire name of a named capability of the current scope';

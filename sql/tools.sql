@@ -9,10 +9,16 @@ CREATE TABLE pml.tool_schema (
   description text,
   input_schema jsonb NOT NULL DEFAULT '{"type": "object"}',
   output_schema jsonb,
+  definition json,
   cached_at timestamptz NOT NULL DEFAULT now(),
   tool_name text COLLATE "C" NOT NULL,
   search tsvector NOT NULL DEFAULT '',
   PRIMARY KEY (org, project, tool_id),
+  CONSTRAINT tool_schema_definition CHECK (
+    definition IS NULL
+    OR (definition ->> 'name', definition ->> 'description') IS NOT DISTINCT FROM (name, description)
+       AND coalesce(nullif((definition -> 'inputSchema')::jsonb, 'null'), '{"type": "object"}') = input_schema
+       AND nullif((definition -> 'outputSchema')::jsonb, 'null') IS NOT DISTINCT FROM output_schema),
   FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED
 );
 COMMENT ON TABLE pml.tool_schema IS 'The tools of the MCP servers of a scope';
@@ -24,14 +30,11 @@ COMMENT ON COLUMN pml.tool_schema.name IS 'The tool''s own name';
 COMMENT ON COLUMN pml.tool_schema.description IS 'What it does, as the server says';
 COMMENT ON COLUMN pml.tool_schema.input_schema IS 'JSON Schema of its arguments';
 COMMENT ON COLUMN pml.tool_schema.output_schema IS 'JSON Schema of its result, if the server gives one';
+COMMENT ON COLUMN pml.tool_schema.definition IS
+  'The whole tool as the server lists it, which is what clients see; NULL if it was registered by itself';
 COMMENT ON COLUMN pml.tool_schema.cached_at IS 'When the server last said so';
 COMMENT ON COLUMN pml.tool_schema.tool_name IS 'What it is called on the wire';
 COMMENT ON COLUMN pml.tool_schema.search IS 'The words by which it is found';
-
-CREATE TRIGGER tool_schema_tool_name BEFORE INSERT OR UPDATE ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
-CREATE TRIGGER tool_schema_tool_name_gone AFTER DELETE OR UPDATE OF org, project, tool_id ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
 
 CREATE TABLE pml.tool_usage (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -78,16 +81,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tools_notify() IS 'Trigger: tells listeners that a scope''s tools have changed';
-CREATE TRIGGER tool_schema_notify AFTER INSERT OR DELETE ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tools_notify();
-CREATE TRIGGER tool_schema_notify_change AFTER UPDATE ON pml.tool_schema FOR EACH ROW
-  WHEN ((OLD.org, OLD.project, OLD.tool_id, OLD.server_id, OLD.name, OLD.description, OLD.input_schema, OLD.output_schema)
-        IS DISTINCT FROM
-        (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema))
-  EXECUTE FUNCTION pml_internal.pml_tools_notify();
--- What a capability promises to give is listed with it.
-CREATE TRIGGER capability_records_notify_output
-  AFTER UPDATE OF output_schema, output_explicit, code_snippet ON pml.capability_records FOR EACH ROW
-  WHEN ((OLD.output_explicit OR NEW.output_explicit)
-        AND (OLD.output_schema, OLD.output_explicit) IS DISTINCT FROM (NEW.output_schema, NEW.output_explicit))
-  EXECUTE FUNCTION pml_internal.pml_tools_notify();

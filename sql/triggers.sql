@@ -1,13 +1,92 @@
--- A trigger function runs on its own table only: on another, whose columns have types of somebody's making, setting a
--- column would run that one's code with the rights of the function's owner.
+-- The triggers of every table, in the order in which they fire.
 
-CREATE FUNCTION pml_internal.pml_refuse_table(relation oid) RETURNS void
-  LANGUAGE plpgsql STABLE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  RAISE EXCEPTION USING ERRCODE = 'PM006',
-    MESSAGE = format('This trigger function is not for table %s', $1::regclass),
-    HINT = 'The triggers of PML belong to the tables of schema pml.';
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_refuse_table(oid) IS 'The error of a trigger function on a table that is not its own';
+-- pml.capability_records
+CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_fill();
+CREATE TRIGGER capability_records_b_identify BEFORE INSERT ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_identify();
+-- Of every column but the counts: being used is no change, and must cost little.
+CREATE TRIGGER capability_records_a_guard
+  BEFORE UPDATE OF
+    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
+    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
+    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
+    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
+    parameters_explicit, output_schema, output_explicit, search
+  ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_guard();
+-- Its name comes after those of the triggers that fill the columns it reads.
+CREATE TRIGGER capability_records_c_search
+  BEFORE INSERT OR UPDATE OF display_name, description, tags, tools_used, code_snippet, search ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_search();
+CREATE TRIGGER capability_records_refuse_delete BEFORE DELETE ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_refuse_delete();
+-- Of every column but the counts, from which nothing follows.
+CREATE TRIGGER capability_records_keep
+  AFTER INSERT OR UPDATE OF
+    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
+    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
+    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
+    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
+    parameters_explicit, output_schema, output_explicit, search
+  ON pml.capability_records
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_keep();
+-- What a capability promises to give is listed with it.
+CREATE TRIGGER capability_records_notify_output
+  AFTER UPDATE OF output_schema, output_explicit, code_snippet ON pml.capability_records FOR EACH ROW
+  WHEN ((OLD.output_explicit OR NEW.output_explicit)
+        AND (OLD.output_schema, OLD.output_explicit) IS DISTINCT FROM (NEW.output_schema, NEW.output_explicit))
+  EXECUTE FUNCTION pml_internal.pml_tools_notify();
+
+-- pml.capability_versions
+CREATE TRIGGER capability_versions_immutable BEFORE UPDATE OR DELETE ON pml.capability_versions
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_refuse_change('Make a new version with pml_update or pml_rollback.');
+CREATE TRIGGER capability_versions_no_truncate BEFORE TRUNCATE ON pml.capability_versions
+  FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_refuse_change('History is kept for ever.');
+
+-- pml.capability_aliases
+CREATE TRIGGER capability_aliases_no_update BEFORE UPDATE ON pml.capability_aliases
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_refuse_change('Use pml_rename, or pml_release_alias to free the name.');
+CREATE TRIGGER capability_aliases_keep AFTER INSERT OR DELETE ON pml.capability_aliases
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_alias_keep();
+
+-- pml.name_claims
+CREATE TRIGGER name_claims_tool_name BEFORE INSERT OR UPDATE ON pml.name_claims
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_claim_keep_tool_name();
+CREATE TRIGGER name_claims_tool_name_gone AFTER DELETE ON pml.name_claims
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_claim_keep_tool_name();
+
+-- pml.tool_schema
+CREATE TRIGGER tool_schema_search BEFORE INSERT OR UPDATE ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_search();
+CREATE TRIGGER tool_schema_tool_name BEFORE INSERT OR UPDATE ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
+CREATE TRIGGER tool_schema_notify AFTER INSERT OR DELETE ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tools_notify();
+CREATE TRIGGER tool_schema_notify_change AFTER UPDATE ON pml.tool_schema FOR EACH ROW
+  WHEN ((OLD.org, OLD.project, OLD.tool_id, OLD.server_id, OLD.name, OLD.description, OLD.input_schema, OLD.output_schema,
+         OLD.definition::text)
+        IS DISTINCT FROM
+        (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema,
+         NEW.definition::text))
+  EXECUTE FUNCTION pml_internal.pml_tools_notify();
+CREATE TRIGGER tool_schema_provides_insert AFTER INSERT ON pml.tool_schema
+  REFERENCING NEW TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
+CREATE TRIGGER tool_schema_provides_update AFTER UPDATE ON pml.tool_schema
+  REFERENCING OLD TABLE AS old_tools NEW TABLE AS changed_tools
+  FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
+CREATE TRIGGER tool_schema_provides_delete AFTER DELETE ON pml.tool_schema
+  REFERENCING OLD TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
+CREATE TRIGGER tool_schema_tool_name_gone AFTER DELETE OR UPDATE OF org, project, tool_id ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
+
+-- pml.tool_usage
+CREATE TRIGGER tool_usage_count AFTER INSERT ON pml.tool_usage
+  REFERENCING NEW TABLE AS used_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_usage_count();
+
+-- pml.tokens
+CREATE TRIGGER tokens_notify_change
+  AFTER UPDATE OF id, token_hash, org, project, actor, expires_at, revoked_at ON pml.tokens
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();
+CREATE TRIGGER tokens_notify_removal AFTER DELETE ON pml.tokens
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tokens_notify();

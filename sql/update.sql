@@ -1,20 +1,5 @@
 -- New versions of a capability, and old ones made new.
 
-CREATE FUNCTION pml_internal.pml_check_changed(changed boolean, spec text, fqdn text) RETURNS void
-  LANGUAGE plpgsql STABLE SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF NOT changed THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM006',
-      MESSAGE = format('Not permitted to change capability "%s"', $2),
-      DETAIL = format('It belongs to scope %s.%s.', split_part($3, '.', 1), split_part($3, '.', 2)),
-      HINT = 'Copy it into your scope with pml_fork, or ask for a grant on its scope (pml_grant).';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_changed(boolean, text, text) IS
-  'An error when a change met no row, because the record is of a scope in which the current user may not act';
-
 CREATE FUNCTION pml_internal.pml_update(
     spec text, code text DEFAULT NULL, version_tag text DEFAULT NULL, change_summary text DEFAULT NULL,
     parameters_schema jsonb DEFAULT NULL, output_schema jsonb DEFAULT NULL, source jsonb DEFAULT NULL)
@@ -65,7 +50,7 @@ CREATE FUNCTION pml_internal.pml_rollback(spec text) RETURNS integer
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := pml_internal.pml_locate(pml_rollback.spec);
+  located text[] := pml_internal.pml_locate(spec);
   old record;
   changed boolean;
   result integer;
@@ -85,7 +70,7 @@ BEGIN
   RETURNING r.version INTO result;
   changed := FOUND;
   PERFORM set_config('pml.restore_version', 'off', true);
-  PERFORM pml_internal.pml_check_changed(changed, pml_rollback.spec, located[1]);
+  PERFORM pml_internal.pml_check_changed(changed, spec, located[1]);
   RETURN result;
 END
 $$;

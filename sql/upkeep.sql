@@ -1,37 +1,6 @@
 -- What follows from a change of a record: claims, versions, aliases, history, notification. These run with the
 -- extension owner's rights, since they must see names that the writer doesn't, and they tell nothing about them.
 
-CREATE FUNCTION pml_internal.pml_claim_name(org text, project text, name text, fqdn text, kind text) RETURNS void
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-  reserved timestamptz;
-BEGIN
-  INSERT INTO pml.name_claims AS c (org, project, name, fqdn, kind)
-  VALUES ($1, $2, $3, $4, $5)
-  ON CONFLICT (org, project, name) DO UPDATE
-    SET fqdn = excluded.fqdn, kind = excluded.kind, reserved_until = NULL
-    WHERE c.fqdn = excluded.fqdn OR c.reserved_until <= now();
-  IF FOUND THEN
-    RETURN;
-  END IF;
-  SELECT c.reserved_until INTO reserved FROM pml.name_claims c WHERE c.org = $1 AND c.project = $2 AND c.name = $3;
-  IF reserved IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', $3, $1, $2),
-      HINT = 'Use another name.';
-  ELSE
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' is reserved in scope %s.%s', $3, $1, $2),
-      DETAIL = format('A capability of this name was deleted; the name is free from %s on.', reserved),
-      HINT = 'Use another name until then.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_claim_name(text, text, text, text, text) IS
-  'Takes a name for a record, or fails if another holds it (internal)';
-
 CREATE FUNCTION pml_internal.pml_record_identify() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -229,20 +198,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_alias_keep() IS 'Trigger: an alias holds its name, and only as long as it exists';
-
-CREATE TRIGGER capability_records_b_identify BEFORE INSERT ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_identify();
--- Of every column but the counts, from which nothing follows.
-CREATE TRIGGER capability_records_keep
-  AFTER INSERT OR UPDATE OF
-    id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
-    action, hash, code_hash, record_type, updated_by, updated_at, change_summary, ttl, cache_policy, parent_id,
-    forked_from, verified, signature, tags, code_snippet, parameters_schema, description, tools_used, routing,
-    routing_explicit, code_url, deleted_by, source, executable, structure, unresolved, capabilities_used,
-    parameters_explicit, output_schema, output_explicit, search
-  ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_keep();
-CREATE TRIGGER capability_records_refuse_delete BEFORE DELETE ON pml.capability_records
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_refuse_delete();
-CREATE TRIGGER capability_aliases_keep AFTER INSERT OR DELETE ON pml.capability_aliases
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_alias_keep();

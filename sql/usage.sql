@@ -37,20 +37,6 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_usage_count() IS
   'Trigger: counts calls on the records of the capabilities that were called, or for the other scope that called them';
-CREATE TRIGGER tool_usage_count AFTER INSERT ON pml.tool_usage
-  REFERENCING NEW TABLE AS used_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_usage_count();
-
-CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN CASE WHEN pg_catalog.jsonb_typeof(milliseconds) = 'number'
-              THEN least(greatest(pg_catalog.round(milliseconds::numeric), 0), 2147483647)::integer ELSE 0 END;
-COMMENT ON FUNCTION pml_internal.pml_duration(jsonb) IS 'A duration as it is stored: whole milliseconds';
-
-CREATE FUNCTION pml_internal.pml_error_text(error jsonb) RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN pg_catalog.left(CASE pg_catalog.jsonb_typeof(error)
-    WHEN 'object' THEN coalesce(error ->> 'message', error::text) WHEN 'null' THEN NULL ELSE error #>> '{}' END, 2000);
-COMMENT ON FUNCTION pml_internal.pml_error_text(jsonb) IS 'What an error says, be it text or an object with a message';
 
 CREATE FUNCTION pml_internal.pml_tools_used(report uuid, calls jsonb) RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -107,3 +93,20 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_used(text, text, boolean, integer, text) IS
   'Records one call of a server''s tool that no code made';
+
+-- Without settings of its own, so that it becomes part of the query that asks for many.
+CREATE FUNCTION pml_internal.pml_used(fqdn text, own_uses bigint, own_successes bigint, own_latency_ms bigint)
+  RETURNS TABLE (uses bigint, successes bigint, latency_ms bigint)
+  LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+  SELECT (own_uses + coalesce(sum(u.uses), 0))::bigint, (own_successes + coalesce(sum(u.successes), 0))::bigint,
+         (own_latency_ms + coalesce(sum(u.latency_ms), 0))::bigint
+  FROM pml.capability_usage u WHERE u.capability_fqdn = fqdn;
+END;
+COMMENT ON FUNCTION pml_internal.pml_used(text, bigint, bigint, bigint) IS
+  'How often a capability was used: by its own scope, as its record says, and by others';
+
+CREATE FUNCTION pml_internal.pml_success_rate(success_count bigint, usage_count bigint) RETURNS numeric
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pg_catalog.round(success_count::numeric / NULLIF(usage_count, 0), 4);
+COMMENT ON FUNCTION pml_internal.pml_success_rate(bigint, bigint) IS 'The share of successes; NULL for what was never used';

@@ -1,6 +1,6 @@
 //! Text that costs the parser or the compiler the most per byte, as large as is allowed.
 
-use pml_core::compile::MAX_CODE_BYTES;
+use pml_compile::MAX_CODE_BYTES;
 
 /// A piece over and over.
 fn fill(unit: &str) -> String {

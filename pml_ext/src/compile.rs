@@ -6,9 +6,9 @@ use std::{
 };
 
 use pgrx::{JsonB, iter::TableIterator, name, pg_extern, pg_sys};
-use pml_core::compile::{
-    self, CompileError, CompileOptions, Dag, GenerateError, PipelineSource, Structure, ToolSchema,
-    ToolsByInput,
+use pml_compile::{
+    self as compile, CompileError, CompileOptions, Dag, ErrorKind, GenerateError, PipelineSource, Structure,
+    ToolSchema, ToolsByInput,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
@@ -21,7 +21,11 @@ fn argument(message: String, hint: &str) -> Report {
 
 impl From<CompileError> for Report {
     fn from(error: CompileError) -> Self {
-        pml_core::Error::from(error).into()
+        let kind = match error.kind {
+            ErrorKind::Interrupted => Kind::Interrupted,
+            _ => Kind::InvalidCode,
+        };
+        Report { kind, message: error.to_string(), detail: None, hint: Some(error.hint().to_owned()) }
     }
 }
 

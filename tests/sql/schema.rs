@@ -66,6 +66,17 @@ fn functions_that_run_sql_pin_their_search_path() {
     assert_eq!(foreign, [""; 0]);
 }
 
+/// By name, and with the function's name where a column could be meant.
+#[test]
+fn no_function_calls_its_parameters_by_number() {
+    let mut db = Database::new().connect();
+    let numbered = db.texts(
+        "SELECT p.oid::regprocedure::text FROM pg_proc p
+         WHERE p.pronamespace = 'pml_internal'::regnamespace AND p.prosrc ~ '\\$[0-9]'",
+    );
+    assert_eq!(numbered, [""; 0]);
+}
+
 #[test]
 fn the_columns_and_indexes_that_were_asked_for() {
     let mut db = Database::new().connect();

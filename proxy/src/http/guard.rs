@@ -19,7 +19,7 @@ use super::{
     forwarded::limited_by,
     incoming::BodyLimits,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
-    plain::PlainCalls,
+    passthrough::Passthrough,
     refused::Refused,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
     whole,
@@ -44,7 +44,7 @@ pub(super) struct Gate {
     pub app: Arc<App>,
     pub limits: HttpLimits,
     pub sessions: Arc<OwnedSessions>,
-    pub plain: PlainCalls,
+    pub passthrough: Passthrough,
     pub bodies: BodyLimits,
     /// The names under which it may be asked.
     pub hosts: Vec<HostPattern>,
@@ -119,7 +119,7 @@ impl Gate {
             .and_then(|id| self.sessions.presence(id));
         let here = presence.as_ref().map(Presence::here);
         let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
-        if let Some(response) = self.plain.answer(&head, &body, &caller).await {
+        if let Some(response) = self.passthrough.answer(&head, &body, &caller).await {
             return Ok(response.map(|body| HeldBody::around(body, permit, here, None).into()));
         }
         let mut request = Request::from_parts(head, Body::from(body));

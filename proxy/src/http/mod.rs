@@ -8,10 +8,9 @@ mod guard;
 mod health;
 mod incoming;
 mod limits;
-mod plain;
+mod passthrough;
 mod refused;
 mod session;
-mod ticks;
 mod tls;
 mod watched;
 mod whole;
@@ -33,7 +32,7 @@ use door::Door;
 use guard::{Gate, guard};
 use incoming::BodyLimits;
 use limits::HttpLimits;
-use plain::PlainCalls;
+use passthrough::Passthrough;
 use session::OwnedSessions;
 pub use tls::{Tls, TlsError};
 
@@ -77,7 +76,7 @@ fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
     Arc::new(Gate {
         app: app.clone(),
         limits: HttpLimits::new(config),
-        plain: PlainCalls::new(app.clone(), sessions.clone()),
+        passthrough: Passthrough::new(app.clone(), sessions.clone()),
         bodies: BodyLimits::new(config),
         hosts: hosts(config),
         origins: origins(config),

@@ -3,10 +3,10 @@
 use rmcp::model::{CallToolResponse, CallToolResult, ErrorData, JsonObject};
 use serde_json::{Value, json};
 
-use super::{Job, Plan, ToolPlan, tool::call_tool};
+use super::{Job, Plan, call_tool};
 use crate::{
     database::DatabaseError,
-    downstream::Input,
+    downstream::{Answer, Call, CallBody, Input},
     limits::{LimitReached, RunPermit},
     request_state::NotOurs,
     tools::{answer, known::ServerTool},
@@ -35,7 +35,7 @@ pub(crate) async fn execute(job: Job, mut request: JsonObject) -> CallToolRespon
             let is_error = answer["status"] == "error";
             answer::from_json(answer, is_error).into()
         }
-        Some(Ok(Outcome::Tool(answer))) => answer,
+        Some(Ok(Outcome::Tool(answer))) => answer.into_parsed(),
         Some(Err(NoAnswer::Database(error))) => answer::from_error(&error).into(),
         Some(Err(NoAnswer::Limit(reached))) => answer::from_limit(&reached).into(),
         Some(Err(NoAnswer::Client(error))) => answer::failure(error.message).into(),
@@ -53,14 +53,14 @@ pub(crate) async fn call_listed(
     let answered = match job.app.tools.known.server_tool(job.caller.scope(), name) {
         // Postgres has nothing to add.
         Some(ServerTool { server, tool }) => {
-            let plan = ToolPlan { server, tool, args: Some(arguments) };
-            job.detached(|job| async { call_tool(job, plan, input).await.map(Outcome::Tool) }).await
+            let call = Call { server, tool, body: CallBody::Parsed(Some(arguments)) };
+            job.detached(|job| async move { call_tool(&job, &call, input).await.map(Outcome::Tool) }).await
         }
         None => job.detached(|job| begin_and_call(job, name.to_owned(), arguments, input)).await,
     };
     match answered {
         Some(Ok(Outcome::Answer(answer))) => Ok(answer::from_run(answer).into()),
-        Some(Ok(Outcome::Tool(answer))) => Ok(answer),
+        Some(Ok(Outcome::Tool(answer))) => Ok(answer.into_parsed()),
         Some(Err(NoAnswer::Database(DatabaseError::Refused(refusal)))) if refusal.is_unknown_tool() => {
             // No more than a client may have sent: it may be anything.
             Err(ErrorData::invalid_params(
@@ -75,11 +75,11 @@ pub(crate) async fn call_listed(
 
 enum Outcome {
     Answer(Value),
-    Tool(CallToolResponse),
+    Tool(Answer),
 }
 
 /// Why there is no result.
-pub(super) enum NoAnswer {
+pub(crate) enum NoAnswer {
     /// For the agent to read.
     Database(DatabaseError),
     /// For the agent too.
@@ -89,7 +89,7 @@ pub(super) enum NoAnswer {
 }
 
 impl NoAnswer {
-    fn told(self) -> Result<CallToolResponse, ErrorData> {
+    pub(crate) fn told(self) -> Result<CallToolResponse, ErrorData> {
         match self {
             NoAnswer::Database(error) => Ok(answer::from_error(&error).into()),
             NoAnswer::Limit(reached) => Ok(answer::from_limit(&reached).into()),
@@ -137,8 +137,8 @@ async fn begin_and_call(
         planned = plan(&job, &request).await;
     }
     let plan = planned?;
-    if let Plan::Tool(plan) = &plan {
-        let tool = ServerTool { server: plan.server.clone(), tool: plan.tool.clone() };
+    if let Plan::Tool(call) = &plan {
+        let tool = ServerTool { server: call.server.clone(), tool: call.tool.clone() };
         job.app.tools.known.keep_server_tool(job.caller.scope(), name, tool, asked);
     }
     carry_out(job, plan, input, &permit).await
@@ -160,7 +160,7 @@ async fn carry_out(job: Job, plan: Plan, input: Input, permit: &RunPermit) -> Re
     match plan {
         Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan, permit).await?)),
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
-        Plan::Tool(plan) => call_tool(job, plan, input).await.map(Outcome::Tool),
+        Plan::Tool(call) => call_tool(&job, &call, input).await.map(Outcome::Tool),
     }
 }
 

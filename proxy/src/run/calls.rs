@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     app::App,
-    downstream::{CallContext, Client, Input, Progress},
+    downstream::{self, Answer, CallBody, CallContext, Client, Input, Progress},
     scope::Caller,
 };
 
@@ -114,13 +114,15 @@ impl<'s> Calls<'s> {
             request_id: shared.caller.request_id.clone(),
         };
         let telling = tell_inside(&shared.steps, &call.target, receiver);
-        let calling = shared.app.servers.call(server, tool, args, context);
+        let (server, tool) = (server.to_owned(), tool.to_owned());
+        let called = downstream::Call { server, tool, body: CallBody::Parsed(args) };
+        let calling = shared.app.servers.call(&called, context);
         let answered = tokio::select! {
             biased;
             answered = calling => answered,
             () = telling => unreachable!("it ends with the call"),
         };
-        match answered {
+        match answered.map(Answer::into_parsed) {
             Ok(CallToolResponse::Complete(result)) => value_of(result),
             Ok(_) => Err(CallError::new("the server asks back, and code can't be asked")),
             Err(error) => Err(CallError {

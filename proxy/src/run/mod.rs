@@ -25,9 +25,9 @@ use crate::{
     scope::Caller,
 };
 pub(crate) use begin::{call_listed, execute};
-pub use plan::{Plan, RunPlan, ToolPlan};
+pub use plan::{Plan, RunPlan};
 pub use progress::{Reporter, Step, Steps};
-pub(crate) use tool::pass_on;
+pub(crate) use tool::call_tool;
 
 /// What the parts of a call have in common.
 #[derive(Clone)]

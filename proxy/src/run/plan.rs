@@ -7,12 +7,14 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
+use crate::downstream::{Call, CallBody};
+
 /// What is to be done.
 pub enum Plan {
     /// Run code here.
     Run(Box<RunPlan>),
     /// Call a tool of a downstream server.
-    Tool(ToolPlan),
+    Tool(Call),
     /// Nothing is to be run; this is the answer.
     Answer(Value),
 }
@@ -40,11 +42,17 @@ pub struct Nested {
     pub parameters_schema: Option<Json>,
 }
 
-#[derive(Debug, Deserialize)]
-pub struct ToolPlan {
-    pub server: String,
-    pub tool: String,
-    pub args: Option<rmcp::model::JsonObject>,
+#[derive(Deserialize)]
+struct ToolPlan {
+    server: String,
+    tool: String,
+    args: Option<rmcp::model::JsonObject>,
+}
+
+impl From<ToolPlan> for Call {
+    fn from(ToolPlan { server, tool, args }: ToolPlan) -> Call {
+        Call { server, tool, body: CallBody::Parsed(args) }
+    }
 }
 
 #[derive(Deserialize)]
@@ -66,7 +74,7 @@ impl Plan {
         let Status { status } = serde_json::from_str(plan.get())?;
         match status.as_str() {
             "run" => serde_json::from_str(plan.get()).map(|plan| Plan::Run(Box::new(plan))),
-            "tool" => serde_json::from_str(plan.get()).map(Plan::Tool),
+            "tool" => serde_json::from_str(plan.get()).map(|plan: ToolPlan| Plan::Tool(plan.into())),
             _ => serde_json::from_str(plan.get()).map(Plan::Answer),
         }
     }

@@ -9,7 +9,7 @@ mod registration;
 use std::{sync::Arc, time::Duration};
 
 use rmcp::model::{JsonObject, Tool};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::sync::watch;
 
 use crate::{
@@ -96,26 +96,55 @@ impl Catalog {
 }
 
 fn listed(row: ToolRow) -> Tool {
-    let schema = object_schema(row.input_schema);
-    let mut tool = Tool::new_with_raw(row.tool_name, row.description.map(Into::into), Arc::new(schema))
-        .with_title(row.name.clone());
-    if let Some(Value::Object(schema)) = row.output_schema {
-        tool = tool.with_raw_output_schema(Arc::new(schema));
+    let mut tool = match &row.definition {
+        Some(definition) => defined(definition),
+        None => described(row.description, row.input_schema, row.output_schema),
+    };
+    if tool.input_schema.get("type") != Some(&json!("object")) {
+        // MCP wants an object's schema, whatever was inferred or registered.
+        Arc::make_mut(&mut tool.input_schema).insert("type".into(), json!("object"));
     }
-    let mut meta = vec![("kind", json!(row.kind)), ("name", json!(row.name))];
-    meta.extend(row.server.map(|server| ("server", json!(server))));
-    meta.extend(row.fqdn.map(|fqdn| ("fqdn", json!(fqdn))));
-    tool.with_meta(answer::tool_meta(meta))
+    tool.name = row.tool_name.into();
+    tool.title.get_or_insert_with(|| row.name.clone());
+    let mut ours = vec![("kind", json!(row.kind)), ("name", json!(row.name))];
+    ours.extend(row.server.map(|server| ("server", json!(server))));
+    ours.extend(row.fqdn.map(|fqdn| ("fqdn", json!(fqdn))));
+    tool.meta.get_or_insert_default().0.extend(answer::tool_meta(ours).0);
+    tool
 }
 
-/// MCP wants an object schema, whatever was inferred or registered.
-fn object_schema(schema: Option<Value>) -> JsonObject {
-    let mut schema = match schema {
-        Some(Value::Object(schema)) => schema,
-        _ => JsonObject::new(),
+/// A tool as its server lists it; if MCP has no such tool, what can be used of it.
+fn defined(definition: &RawValue) -> Tool {
+    serde_json::from_str(definition.get()).unwrap_or_else(|_| {
+        let mut parts: JsonObject = serde_json::from_str(definition.get()).unwrap_or_default();
+        let description = parts.get("description").and_then(Value::as_str).map(str::to_owned);
+        described(description, parts.remove("inputSchema"), parts.remove("outputSchema"))
+    })
+}
+
+fn described(description: Option<String>, input: Option<Value>, output: Option<Value>) -> Tool {
+    let object = |schema: Option<Value>| match schema {
+        Some(Value::Object(schema)) => Some(Arc::new(schema)),
+        _ => None,
     };
-    if schema.get("type") != Some(&json!("object")) {
-        schema.insert("type".into(), json!("object"));
+    let mut tool = Tool::default();
+    tool.description = description.map(Into::into);
+    tool.input_schema = object(input).unwrap_or_default();
+    tool.output_schema = object(output);
+    tool
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::to_raw_value};
+
+    use super::defined;
+
+    #[test]
+    fn a_tool_that_mcp_does_not_know_is_listed_as_far_as_it_goes() {
+        let tool = json!({"name": "a", "title": 5, "description": "d", "outputSchema": {"type": "object"}});
+        let tool = defined(&to_raw_value(&tool).unwrap());
+        assert_eq!((tool.description.as_deref(), tool.title.as_deref()), (Some("d"), None));
+        assert!(tool.input_schema.is_empty() && tool.output_schema.is_some());
     }
-    schema
 }

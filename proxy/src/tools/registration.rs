@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Catalog;
@@ -97,19 +96,8 @@ impl Catalog {
                 return;
             }
         };
-        let described: Vec<Value> = tools
-            .iter()
-            .map(|tool| {
-                json!({
-                    "name": tool.name,
-                    "description": tool.description,
-                    "inputSchema": *tool.input_schema,
-                    "outputSchema": tool.output_schema.as_deref(),
-                })
-            })
-            .collect();
         let caller = Caller::proxy(scope.clone());
-        match self.database.register_tools(&caller, server, &Value::Array(described)).await {
+        match self.database.register_tools(&caller, server, &tools).await {
             Ok(changed) => {
                 tracing::debug!(server, changed, place = scope.place(), "tools registered");
                 // Who has waited for it must not be given what was known before; the notification is still on its way.

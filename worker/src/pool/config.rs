@@ -82,6 +82,8 @@ impl PoolConfig {
         Shares {
             slots: self.slots,
             reserve: self.reserve,
+            // A run that waits for a tool takes no processor; one that computes goes behind the others.
+            in_company: usize::MAX,
             queue: self.queue,
             queue_per_tenant: self.queue_per_tenant,
             queue_bytes: self.queue_bytes,

@@ -1,0 +1,48 @@
+-- What code calls when it runs: the capabilities, those that they call, and all tools.
+
+CREATE FUNCTION pml_internal.pml_locate_quietly(key text) RETURNS text[]
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF strpos(key, '@') = 0 THEN
+    RETURN (SELECT ARRAY[r.id, r.version::text] FROM pml.capability_records r WHERE r.id = key AND r.deleted_at IS NULL);
+  END IF;
+  RETURN pml_internal.pml_locate(key);
+EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' OR SQLSTATE 'PM004' THEN
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_locate_quietly(text) IS
+  'FQDN and version of a capability called in code (FQDN or FQDN@version); NULL if the current user sees none';
+
+CREATE FUNCTION pml_internal.pml_called(keys text[], tools text[]) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  frontier text[] := keys;
+  level jsonb;
+  found jsonb := jsonb_build_object();
+  all_tools text[] := tools;
+BEGIN
+  -- Level by level; what can't be seen is left out, and fails when it is called.
+  WHILE frontier <> '{}' LOOP
+    SELECT coalesce(jsonb_object_agg(key, jsonb_build_object(
+             'name', pml_internal.pml_name_here(r.org, r.project, r.display_name), 'fqdn', r.id, 'version', v.version,
+             'executable', v.executable, 'parameters_schema', v.parameters_schema, 'tools', v.tools_used,
+             'calls', v.capabilities_used)), '{}')
+    INTO level
+    FROM unnest(frontier) AS key
+    CROSS JOIN LATERAL (SELECT pml_internal.pml_locate_quietly(key) AS at) AS located
+    JOIN pml.capability_records r ON r.id = located.at[1] AND r.record_type = 'capability'
+    JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = located.at[2]::integer;
+    SELECT all_tools || coalesce(array_agg(DISTINCT tool), '{}') INTO all_tools
+    FROM jsonb_each(level) AS c, jsonb_array_elements_text(c.value -> 'tools') AS tool WHERE tool <> ALL (all_tools);
+    found := found || level;
+    frontier := ARRAY(SELECT DISTINCT called FROM jsonb_each(level) AS c, jsonb_array_elements_text(c.value -> 'calls') AS called
+                      WHERE NOT found ? called);
+  END LOOP;
+  RETURN jsonb_build_object('capabilities', found, 'tools', all_tools);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_called(text[], text[]) IS
+  'The capabilities that code calls, and those that they call, by the keys under which they are called; and all tools';

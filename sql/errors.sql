@@ -1,0 +1,68 @@
+-- Errors that several functions raise, and what of the input a message may quote.
+
+CREATE FUNCTION pml_internal.pml_excerpt(given text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pg_catalog.regexp_replace(pg_catalog.left(given, 100), '[[:cntrl:]]', '?', 'g');
+COMMENT ON FUNCTION pml_internal.pml_excerpt(text) IS 'What was given, short and printable, for use in a message';
+
+-- A trigger function runs on its own table only: on another, whose columns have types of somebody's making, setting a
+-- column would run that one's code with the rights of the function's owner.
+CREATE FUNCTION pml_internal.pml_refuse_table(relation oid) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'PM006',
+    MESSAGE = format('This trigger function is not for table %s', relation::regclass),
+    HINT = 'The triggers of PML belong to the tables of schema pml.';
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_refuse_table(oid) IS 'The error of a trigger function on a table that is not its own';
+
+CREATE FUNCTION pml_internal.pml_check_changed(changed boolean, spec text, fqdn text) RETURNS void
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT changed THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM006',
+      MESSAGE = format('Not permitted to change capability "%s"', spec),
+      DETAIL = format('It belongs to scope %s.%s.', split_part(fqdn, '.', 1), split_part(fqdn, '.', 2)),
+      HINT = 'Copy it into your scope with pml_fork, or ask for a grant on its scope (pml_grant).';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_changed(boolean, text, text) IS
+  'An error when a change met no row, because the record is of a scope in which the current user may not act';
+
+CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'PM001',
+    MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool_name)),
+    HINT = coalesce((SELECT format('Did you mean "%s"?',
+                                    pml_internal.pml_nearest(pml_tool_not_found.tool_name, array_agg(n.tool_name::text)))
+                     FROM (SELECT t.tool_name FROM pml.tool_names t
+                           WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() LIMIT 1000) AS n
+                     HAVING pml_internal.pml_nearest(pml_tool_not_found.tool_name, array_agg(n.tool_name::text)) IS NOT NULL),
+                    'tools/list shows what there is.');
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text) IS 'The error for a wire name that stands for nothing';
+
+CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- Others' runs are hidden by the policy: they are not there.
+  IF EXISTS (SELECT FROM pml.execution_trace t
+             WHERE t.workflow_id = pml_workflow_not_found.workflow_id AND t.parent_trace_id IS NULL
+               AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()
+               AND t.user_id = pml_internal.pml_actor()) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', workflow_id),
+      HINT = 'What runs gave is kept for a while only (pml.workflow_ttl, pml.result_ttl); run it again.';
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow not found: %s', coalesce(workflow_id::text, 'none given')),
+    HINT = 'It is the workflow_id of pml_begin, for the one who began it.';
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';

@@ -1,0 +1,42 @@
+-- What is reported of runs and calls: checked, and as it is stored.
+
+CREATE FUNCTION pml_internal.pml_check_outcome(outcome jsonb, depth integer DEFAULT 0) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  task jsonb;
+BEGIN
+  PERFORM pml_internal.pml_check_object('The outcome', outcome,
+    '{"success": "boolean", "result": "any value", "error": "object", "duration_ms": "number", "path": "list of strings",
+      "decisions": "list", "tasks": "list", "logs": "list", "fqdn": "string", "version": "integer"}', '{success}');
+  IF depth > 100 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'The outcome has runs inside runs, over 100 deep',
+      HINT = 'Limit how deep capabilities call each other.';
+  END IF;
+  FOR task IN SELECT * FROM jsonb_array_elements(coalesce(nullif(outcome -> 'tasks', 'null'), '[]')) LOOP
+    PERFORM pml_internal.pml_check_object('A task', task,
+      '{"node": "string", "kind": "string", "target": "string", "args": "any value", "result": "any value",
+        "success": "boolean", "duration_ms": "number", "error": "any value", "run": "object"}', '{kind,target,success}');
+    IF task ->> 'kind' NOT IN ('tool', 'capability') THEN
+      RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'The "kind" of a task must be tool or capability',
+        HINT = 'A tool is one of a real server.';
+    END IF;
+    IF jsonb_typeof(task -> 'run') = 'object' THEN
+      PERFORM pml_internal.pml_check_outcome(task -> 'run', depth + 1);
+    END IF;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_outcome(jsonb, integer) IS 'An error that says what is wrong with the outcome of a run';
+
+CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN CASE WHEN pg_catalog.jsonb_typeof(milliseconds) = 'number'
+              THEN least(greatest(pg_catalog.round(milliseconds::numeric), 0), 2147483647)::integer ELSE 0 END;
+COMMENT ON FUNCTION pml_internal.pml_duration(jsonb) IS 'A duration as it is stored: whole milliseconds';
+
+CREATE FUNCTION pml_internal.pml_error_text(error jsonb) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pg_catalog.left(CASE pg_catalog.jsonb_typeof(error)
+    WHEN 'object' THEN coalesce(error ->> 'message', error::text) WHEN 'null' THEN NULL ELSE error #>> '{}' END, 2000);
+COMMENT ON FUNCTION pml_internal.pml_error_text(jsonb) IS 'What an error says, be it text or an object with a message';
