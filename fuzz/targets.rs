@@ -1,24 +1,26 @@
-//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_core's tests run the kept corpus.
+//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_compile's tests run the kept corpus.
 
 use std::collections::HashMap;
 
-use pml_core::canonical::code_hash;
-use pml_core::compile::{CompileOptions, Lookup, Source, compile, display, lift_literals, link, references};
+use pml_compile::canonical::code_hash;
+use pml_compile::{
+    CompileOptions, Lookup, Source, compile, display, lift_literals, link, references, without_types,
+};
 use pml_core::fqdn::Fqdn;
 use pml_core::name::check_name;
 use pml_core::spec::{Spec, Target};
-use swc_common::BytePos;
-use swc_ecma_parser::error::Error;
-use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax};
+
+pub mod oracle;
 
 const FQDN: &str = "local.default.fs.read_json.a7f3";
 
-/// Aborts where our own code panics. The parser's panics are caught and told as syntax errors, so they are no finding.
+/// Aborts where our own code panics. The parser's panics are caught and told as syntax errors, and the oracle's say nothing
+/// about us, so they are no finding.
 pub fn abort_on_our_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
-            if !panic.location().is_some_and(|place| place.file().contains("swc_ecma_parser")) {
+            if !panic.location().is_some_and(|place| place.file().contains("/swc_")) {
                 eprintln!("{panic}");
                 std::process::abort();
             }
@@ -45,6 +47,9 @@ pub fn spec_target(data: &[u8]) {
             assert_eq!(Fqdn::parse(&fqdn.to_string()).expect("a valid FQDN"), fqdn);
             assert_eq!(fqdn.to_string(), spec.target_text);
         }
+        Target::Unhashed { org, project, namespace, action } => {
+            assert_eq!(format!("{org}.{project}.{namespace}.{action}"), spec.target_text);
+        }
     }
     let again = format!("{}@{}", spec.target_text, spec.version_text);
     assert_eq!(Spec::parse(&again).expect("what was read can be read again").version, spec.version);
@@ -69,39 +74,62 @@ pub fn link_target(data: &[u8]) {
     assert_eq!(link(&shown, &lookup()).expect("what was displayed parses"), once);
 }
 
-/// Whatever compiles keeps its lines, names only nodes that exist, and its executable parses.
+/// Whatever compiles keeps its lines, names only nodes that exist, and is taken by the engine. What can be erased compiles,
+/// and to the same program that another stripper makes of it.
 pub fn compile_target(data: &[u8]) {
     let code = String::from_utf8_lossy(data);
-    let Ok(compiled) = compile(&code, &CompileOptions { lookup: lookup(), ..CompileOptions::default() })
-    else {
-        return;
+    let options = CompileOptions { lookup: lookup(), ..CompileOptions::default() };
+    let compiled = match compile(&code, &options) {
+        Ok(compiled) => compiled,
+        Err(error) => {
+            let is_wrong = !oracle::is_known_refusal(&error)
+                && oracle::erased(&code).is_some_and(|erased| oracle::engine_refusal(&erased).is_none());
+            assert!(!is_wrong, "{error}, though the code can be erased");
+            return;
+        }
     };
-    let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_core::compile::Node::id).collect();
+    let stripped = without_types(&code).expect("what compiles can be stripped");
+    if let Some(erased) = oracle::erased(&code) {
+        assert!(oracle::same_program(&stripped, &erased), "ours: {stripped}\ntheirs: {erased}");
+        assert_words_stay_in_their_lines(&code, &stripped);
+    }
+    let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_compile::Node::id).collect();
     for edge in &compiled.structure.edges {
         assert!(ids.contains(&&*edge.from) && ids.contains(&&*edge.to), "an edge joins two nodes");
     }
-    let lines = |text: &str| text.replace("\r\n", "\n").split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
-    assert_eq!(
-        lines(&compiled.executable),
-        lines(&code),
-        "lines keep their numbers:\n{}",
-        compiled.executable
-    );
-    let errors = javascript_errors(&compiled.executable);
-    assert!(errors.is_empty(), "{errors:?}\n{}", compiled.executable);
+    let unlinked = compile(&code, &CompileOptions::default()).expect("it compiled before").executable;
+    assert_probes_stay_in_their_lines(&stripped, &unlinked);
+    assert_eq!(lines(&compiled.executable).len(), lines(&code).len(), "{}", compiled.executable);
+    let refusal = oracle::engine_refusal(&compiled.executable);
+    assert_eq!(refusal, None, "{}", compiled.executable);
     lift_literals(&code).expect("what compiles can be lifted");
 }
 
-/// What keeps the code from being the body of a function in JavaScript.
-fn javascript_errors(code: &str) -> Vec<Error> {
-    // The probes nest, so it can be deeper than what compiles.
-    stacker::grow(256 * 1024 * 1024, || {
-        let syntax = Syntax::Es(EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() });
-        let input = StringInput::new(code, BytePos(1), BytePos(1 + code.len() as u32));
-        let mut parser = Parser::new(syntax, input, None);
-        let parsed = parser.parse_module();
-        parsed.err().into_iter().chain(parser.take_errors()).collect()
-    })
+fn lines(text: &str) -> Vec<String> {
+    let text = text.replace("\r\n", "\n");
+    text.split(['\n', '\r', '\u{2028}', '\u{2029}']).map(str::to_owned).collect()
+}
+
+/// Where types go, words go, but none moves to another line: an error is told with the line that the author wrote.
+fn assert_words_stay_in_their_lines(code: &str, stripped: &str) {
+    let (code, stripped) = (lines(code), lines(stripped));
+    assert_eq!(code.len(), stripped.len(), "as many lines: {stripped:?}");
+    for (line, left) in code.iter().zip(&stripped) {
+        let of_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let mut before = line.split(|c| !of_word(c));
+        let mut after = left.split(|c| !of_word(c)).filter(|word| !word.is_empty());
+        assert!(after.all(|word| before.any(|other| other == word)), "{line} became {left}");
+    }
+}
+
+/// A probe stands in the line of what it reports.
+fn assert_probes_stay_in_their_lines(stripped: &str, executable: &str) {
+    let (stripped, executable) = (lines(stripped), lines(executable));
+    assert_eq!(stripped.len(), executable.len(), "as many lines: {executable:?}");
+    for (line, probed) in stripped.iter().zip(&executable) {
+        let mut probed_chars = probed.chars();
+        assert!(line.chars().all(|c| probed_chars.any(|other| other == c)), "{line} became {probed}");
+    }
 }
 
 /// What the depth target puts together besides free text: the places where the parser has to try, and what may stand there.

@@ -32,12 +32,18 @@ COMMENT ON FUNCTION pml_internal.pml_lift_literals(text) IS
 
 CREATE FUNCTION pml_internal.pml_source_code(source jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_source_code_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_source_code(jsonb) IS 'The code that does what a DAG or a tool with default arguments does';
+COMMENT ON FUNCTION pml_internal.pml_source_code(jsonb) IS
+  'The code that a source gives, or that does what its DAG or tool with default arguments does';
 
-CREATE FUNCTION pml_internal.pml_pipeline_code(sources jsonb) RETURNS text
-  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pipeline_code_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_pipeline_code(jsonb) IS
-  'The code that feeds each of [{name, input, output}] with what the one before gives, or an error that says why it can''t';
+CREATE FUNCTION pml_internal.pml_kept_source(source jsonb) RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN CASE WHEN coalesce(source ->> 'type', 'code') = 'code' THEN '{"type": "code"}'::jsonb ELSE source END;
+COMMENT ON FUNCTION pml_internal.pml_kept_source(jsonb) IS 'A source as it is kept beside the code: that of code is the code';
+
+CREATE FUNCTION pml_internal.pml_pipeline(sources jsonb) RETURNS jsonb
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pipeline_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_pipeline(jsonb) IS
+  'Code that feeds each of [{name, input, output}] with what the one before gives, and its parameters: {code, parameters}; or an error that says why it can''t';
 
 CREATE FUNCTION pml_internal.pml_structure_with(structure jsonb, schemas jsonb) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_structure_with_wrapper';

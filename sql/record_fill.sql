@@ -79,7 +79,7 @@ BEGIN
     compiled := coalesce(pml_internal.pml_compiled_before(NEW.forked_from, NEW.code_snippet),
                          pml_internal.pml_compile(NEW.code_snippet));
     NEW := pml_internal.pml_record_compiled(NEW, compiled);
-    PERFORM pml_internal.pml_check_schema('parameters_schema', NEW.parameters_schema),
+    PERFORM pml_internal.pml_check_parameters(NEW.parameters_schema),
             pml_internal.pml_check_schema('output_schema', NEW.output_schema);
     NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
     NEW.parameters_schema := coalesce(NEW.parameters_schema, pml_internal.pml_source_parameters(NEW.source),

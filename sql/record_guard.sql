@@ -152,7 +152,7 @@ CREATE FUNCTION pml_internal.pml_guard_schemas(old pml.capability_records, new p
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF (new.parameters_schema, new.output_schema) IS DISTINCT FROM (old.parameters_schema, old.output_schema) THEN
-    PERFORM pml_internal.pml_check_schema('parameters_schema', new.parameters_schema),
+    PERFORM pml_internal.pml_check_parameters(new.parameters_schema),
             pml_internal.pml_check_schema('output_schema', new.output_schema);
   END IF;
   IF new.parameters_explicit = old.parameters_explicit

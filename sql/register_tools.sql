@@ -22,7 +22,7 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_tool(jsonb, bigint) IS 'True, or an error that says what is wrong with a tool';
 
-CREATE FUNCTION pml_internal.pml_register_tools(server text, tools jsonb) RETURNS integer
+CREATE FUNCTION pml_internal.pml_register_tools(server text, tools json) RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -30,12 +30,12 @@ DECLARE
   here_org text := pml_internal.pml_org();
   here_project text := pml_internal.pml_project();
   this_server text := substr(pml_internal.pml_check_server_name(pml_register_tools.server), 5);
-  given jsonb;
+  given json;
   gone text[];
   changed integer;
 BEGIN
   PERFORM pml_internal.pml_check_may_act(here_org, here_project);
-  IF jsonb_typeof(pml_register_tools.tools) IS DISTINCT FROM 'array' THEN
+  IF json_typeof(pml_register_tools.tools) IS DISTINCT FROM 'array' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'The tools of a server are a list', HINT = 'Give [{"name", "description", "inputSchema", "outputSchema"}].';
   END IF;
@@ -43,44 +43,44 @@ BEGIN
   PERFORM pml_internal.pml_lock_scope(here_org, here_project, 'tools');
 
   -- A name that comes twice counts once.
-  SELECT coalesce(jsonb_agg(list.tool), '[]') INTO given
+  SELECT coalesce(json_agg(list.tool), '[]') INTO given
   FROM (SELECT DISTINCT ON (t.tool ->> 'name') t.tool
-        FROM jsonb_array_elements(pml_register_tools.tools) WITH ORDINALITY AS t (tool, "position")
-        WHERE pml_internal.pml_check_tool(t.tool, t."position")
+        FROM json_array_elements(pml_register_tools.tools) WITH ORDINALITY AS t (tool, "position")
+        WHERE pml_internal.pml_check_tool(t.tool::jsonb, t."position")
         ORDER BY t.tool ->> 'name', t."position") AS list;
 
   WITH removed AS (
     DELETE FROM pml.tool_schema t
     WHERE t.org = here_org AND t.project = here_project AND t.server_id = this_server
-      AND NOT EXISTS (SELECT FROM jsonb_array_elements(given) AS g (tool) WHERE g.tool ->> 'name' = t.name)
+      AND NOT EXISTS (SELECT FROM json_array_elements(given) AS g (tool) WHERE g.tool ->> 'name' = t.name)
     RETURNING t.tool_id::text)
   SELECT coalesce(array_agg(r.tool_id), '{}') INTO gone FROM removed r;
 
   WITH wanted AS (
     SELECT this_server || ':' || (g.tool ->> 'name') AS tool_id, g.tool ->> 'name' AS tool_name,
            g.tool ->> 'description' AS description,
-           coalesce(nullif(g.tool -> 'inputSchema', 'null'), '{"type": "object"}') AS input_schema,
-           nullif(g.tool -> 'outputSchema', 'null') AS output_schema
-    FROM jsonb_array_elements(given) AS g (tool)),
+           coalesce(nullif((g.tool -> 'inputSchema')::jsonb, 'null'), '{"type": "object"}') AS input_schema,
+           nullif((g.tool -> 'outputSchema')::jsonb, 'null') AS output_schema, g.tool AS definition
+    FROM json_array_elements(given) AS g (tool)),
   news AS (
     SELECT w.* FROM wanted w
     LEFT JOIN pml.tool_schema t ON t.org = here_org AND t.project = here_project AND t.tool_id = w.tool_id
-    WHERE t.tool_id IS NULL OR (t.description, t.input_schema, t.output_schema)
-                               IS DISTINCT FROM (w.description, w.input_schema, w.output_schema)),
+    WHERE t.definition::text IS DISTINCT FROM w.definition::text),
   written AS (
     INSERT INTO pml.tool_schema AS t
-      (org, project, tool_id, server_id, name, description, input_schema, output_schema)
-    SELECT here_org, here_project, n.tool_id, this_server, n.tool_name, n.description, n.input_schema, n.output_schema
+      (org, project, tool_id, server_id, name, description, input_schema, output_schema, definition)
+    SELECT here_org, here_project, n.tool_id, this_server, n.tool_name, n.description, n.input_schema, n.output_schema,
+           n.definition
     FROM news n ORDER BY n.tool_id
     ON CONFLICT (org, project, tool_id) DO UPDATE
       SET description = excluded.description, input_schema = excluded.input_schema,
-          output_schema = excluded.output_schema, cached_at = now()
+          output_schema = excluded.output_schema, definition = excluded.definition, cached_at = now()
     RETURNING 1)
   SELECT count(*) INTO changed FROM written;
   RETURN changed + cardinality(gone);
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_register_tools(text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_register_tools(text, json) IS
   'Makes this list the tools of the server in the current scope; returns how many were added, changed or removed';
 
 CREATE FUNCTION pml_internal.pml_register_tool(
@@ -108,7 +108,7 @@ BEGIN
      pml_register_tool.output_schema)
   ON CONFLICT (org, project, tool_id) DO UPDATE
     SET description = excluded.description, input_schema = excluded.input_schema,
-        output_schema = excluded.output_schema, cached_at = now();
+        output_schema = excluded.output_schema, definition = NULL, cached_at = now();
   RETURN server_id || ':' || pml_register_tool.tool;
 END
 $$;

@@ -2,7 +2,7 @@
 
 CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   RETURNS TABLE (tool_name text, kind text, name text, description text, input_schema jsonb, output_schema jsonb,
-                 server_id text, tool text, fqdn text, usage_count bigint)
+                 server_id text, tool text, fqdn text, usage_count bigint, definition json)
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
@@ -12,7 +12,7 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
          pml_internal.pml_object_schema(r.parameters_schema),
          -- Clients hold results against it: what was only inferred is no promise.
          CASE WHEN r.output_explicit AND r.output_schema ->> 'type' = 'object' THEN r.output_schema END, 'pml-capabilities', NULL, r.id,
-         used.uses
+         used.uses, NULL
   FROM here
   JOIN pml.capability_records r ON r.org = here.org AND r.project = here.project
   -- LIMIT makes it a look-up for each: before the first ANALYZE a join would compare all with all.
@@ -23,7 +23,7 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   WHERE r.record_type = 'capability' AND r.deleted_at IS NULL
   UNION ALL
   SELECT t.tool_name, 'tool', t.tool_id, t.description, pml_internal.pml_object_schema(t.input_schema),
-         t.output_schema, t.server_id, t.name, NULL, NULL
+         t.output_schema, t.server_id, t.name, NULL, NULL, t.definition
   FROM here JOIN pml.tool_schema t ON t.org = here.org AND t.project = here.project
   WHERE servers IS NULL OR t.server_id = ANY (servers)
   ORDER BY 1

@@ -9,10 +9,16 @@ CREATE TABLE pml.tool_schema (
   description text,
   input_schema jsonb NOT NULL DEFAULT '{"type": "object"}',
   output_schema jsonb,
+  definition json,
   cached_at timestamptz NOT NULL DEFAULT now(),
   tool_name text COLLATE "C" NOT NULL,
   search tsvector NOT NULL DEFAULT '',
   PRIMARY KEY (org, project, tool_id),
+  CONSTRAINT tool_schema_definition CHECK (
+    definition IS NULL
+    OR (definition ->> 'name', definition ->> 'description') IS NOT DISTINCT FROM (name, description)
+       AND coalesce(nullif((definition -> 'inputSchema')::jsonb, 'null'), '{"type": "object"}') = input_schema
+       AND nullif((definition -> 'outputSchema')::jsonb, 'null') IS NOT DISTINCT FROM output_schema),
   FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED
 );
 COMMENT ON TABLE pml.tool_schema IS 'The tools of the MCP servers of a scope';
@@ -24,6 +30,8 @@ COMMENT ON COLUMN pml.tool_schema.name IS 'The tool''s own name';
 COMMENT ON COLUMN pml.tool_schema.description IS 'What it does, as the server says';
 COMMENT ON COLUMN pml.tool_schema.input_schema IS 'JSON Schema of its arguments';
 COMMENT ON COLUMN pml.tool_schema.output_schema IS 'JSON Schema of its result, if the server gives one';
+COMMENT ON COLUMN pml.tool_schema.definition IS
+  'The whole tool as the server lists it, which is what clients see; NULL if it was registered by itself';
 COMMENT ON COLUMN pml.tool_schema.cached_at IS 'When the server last said so';
 COMMENT ON COLUMN pml.tool_schema.tool_name IS 'What it is called on the wire';
 COMMENT ON COLUMN pml.tool_schema.search IS 'The words by which it is found';

@@ -65,9 +65,11 @@ CREATE TRIGGER tool_schema_tool_name BEFORE INSERT OR UPDATE ON pml.tool_schema
 CREATE TRIGGER tool_schema_notify AFTER INSERT OR DELETE ON pml.tool_schema
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tools_notify();
 CREATE TRIGGER tool_schema_notify_change AFTER UPDATE ON pml.tool_schema FOR EACH ROW
-  WHEN ((OLD.org, OLD.project, OLD.tool_id, OLD.server_id, OLD.name, OLD.description, OLD.input_schema, OLD.output_schema)
+  WHEN ((OLD.org, OLD.project, OLD.tool_id, OLD.server_id, OLD.name, OLD.description, OLD.input_schema, OLD.output_schema,
+         OLD.definition::text)
         IS DISTINCT FROM
-        (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema))
+        (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema,
+         NEW.definition::text))
   EXECUTE FUNCTION pml_internal.pml_tools_notify();
 CREATE TRIGGER tool_schema_tool_name_gone AFTER DELETE OR UPDATE OF org, project, tool_id ON pml.tool_schema
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();

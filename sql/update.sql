@@ -10,7 +10,7 @@ CREATE FUNCTION pml_internal.pml_update(
 DECLARE
   target text := (pml_internal.pml_locate(pml_update.spec))[1];
   tag text := pml_internal.pml_version_tag(pml_update.version_tag);
-  new_source jsonb := coalesce(pml_update.source, '{"type": "code"}');
+  new_source jsonb := pml_internal.pml_kept_source(pml_update.source);
   new_code text;
   result integer;
 BEGIN

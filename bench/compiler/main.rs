@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pml_core::compile::{CompileOptions, MAX_CODE_BYTES, compile};
+use pml_compile::{CompileOptions, MAX_CODE_BYTES, compile};
 use swc_common::BytePos;
 use swc_ecma_ast::EsVersion;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};

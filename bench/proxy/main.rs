@@ -48,7 +48,7 @@ async fn main() {
         done(listing::print(&http, &folder, &[10, 1_000, 10_000]).await);
     }
     if wants("fairness") {
-        done(fairness::print(&http, &folder, time).await);
+        done(fairness::print(&http, &folder, time, &wanted).await);
     }
     if wants("tokens") {
         done(tokens::print(&http, &folder).await);

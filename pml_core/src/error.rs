@@ -4,8 +4,6 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::compile::CompileError;
-
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -23,8 +21,6 @@ pub enum Error {
     InvalidVersion { value: String },
     #[error("Invalid version tag: \"{}\"", Excerpt(value))]
     InvalidTag { value: String, detail: String },
-    #[error("Invalid code at {0}")]
-    InvalidCode(#[from] CompileError),
 }
 
 impl Error {
@@ -40,7 +36,7 @@ impl Error {
     }
 
     /// What to do about it.
-    pub fn hint(&self) -> &str {
+    pub fn hint(&self) -> &'static str {
         match self {
             Error::InvalidName { .. } => {
                 "A name is 1 to 128 characters of A-Z a-z 0-9 _ - and :, for example \"fs:read_json\"."
@@ -54,10 +50,9 @@ impl Error {
             Error::InvalidVersion { .. } => {
                 "Use @latest, @v1, @v1.2, @v1.2.0, @2025-12-22 or @2025-12-22T14:30:00Z."
             }
-            Error::InvalidTag { .. } => "A tag is a semantic version, for example \"v1.2.0\" or \"v2.0.0-rc.1\".",
-            Error::InvalidCode(error) => error.hint.as_deref().unwrap_or(
-                "Code is the body of an async function in TypeScript or JavaScript, with args, mcp and capabilities in scope.",
-            ),
+            Error::InvalidTag { .. } => {
+                "A tag is a semantic version, for example \"v1.2.0\" or \"v2.0.0-rc.1\"."
+            }
         }
     }
 }

@@ -1,14 +1,13 @@
-//! The rules of PML, free of I/O: what a name is, what a version specifier means, what makes two pieces of code the same.
+//! The rules of PML, free of I/O: what a name is, what a version specifier means, which arguments a schema takes.
 
 #![forbid(unsafe_code)]
 
 pub mod arguments;
-pub mod canonical;
-pub mod compile;
 pub mod diff;
 pub mod error;
 pub mod fqdn;
 pub mod glob;
+pub mod hash;
 pub mod name;
 pub mod namespace;
 pub mod nearest;

@@ -1,6 +1,6 @@
 //! Names of tools on the wire: `mcp__<namespace>__<action>`, in the characters and the length that every client takes.
 
-use crate::canonical;
+use crate::hash::text_hash;
 
 /// Clients put prefixes of their own in front and stop at 64.
 const LONGEST: usize = 50;
@@ -20,7 +20,7 @@ pub fn tool_name(name: &str, birth_namespace: &str, identity: &str, attempt: usi
     let plain = format!("mcp__{}__{}", allowed(namespace), allowed(action));
     let hashed = |what: &str, digits: usize| {
         let kept = plain.len().min(LONGEST - digits - 1);
-        format!("{}_{}", &plain[..kept], &canonical::hash(what)[..digits])
+        format!("{}_{}", &plain[..kept], &text_hash(what)[..digits])
     };
     match attempt.checked_sub(1) {
         None if plain.len() <= LONGEST => plain,

@@ -1,7 +1,8 @@
 //! `sql/code.sql`: code and versions as pure functions of text.
 
 use pgrx::pg_extern;
-use pml_core::{Error, canonical, diff, version::Tag};
+use pml_compile::canonical;
+use pml_core::{Error, diff, hash::text_hash, version::Tag};
 
 use crate::{compile::compiler, error::Report};
 
@@ -21,7 +22,7 @@ fn pml_long_code_hash(code: &str) -> String {
 
 #[pg_extern(sql = false)]
 fn pml_text_hash(content: &str) -> String {
-    canonical::hash(content)
+    text_hash(content)
 }
 
 #[pg_extern(sql = false)]

@@ -6,9 +6,9 @@ use std::{
 };
 
 use pgrx::{JsonB, iter::TableIterator, name, pg_extern, pg_sys};
-use pml_core::compile::{
-    self, CompileError, CompileOptions, Dag, GenerateError, PipelineSource, Structure, ToolSchema,
-    ToolsByInput,
+use pml_compile::{
+    self as compile, CompileError, CompileOptions, Dag, ErrorKind, GenerateError, PipelineSource, Structure,
+    ToolSchema, ToolsByInput,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
@@ -21,7 +21,11 @@ fn argument(message: String, hint: &str) -> Report {
 
 impl From<CompileError> for Report {
     fn from(error: CompileError) -> Self {
-        pml_core::Error::from(error).into()
+        let kind = match error.kind {
+            ErrorKind::Interrupted => Kind::Interrupted,
+            _ => Kind::InvalidCode,
+        };
+        Report { kind, message: error.to_string(), detail: None, hint: Some(error.hint().to_owned()) }
     }
 }
 
@@ -182,16 +186,20 @@ fn pml_provides_between(
     }))
 }
 
-/// The code of a capability that is given as a DAG or as a tool.
+/// The code of a capability that is given as code, as a DAG or as a tool.
 #[pg_extern(sql = false)]
 fn pml_source_code(source: JsonB) -> String {
     compiler(source, |source| source_code(&source.0))
 }
 
 fn source_code(source: &Json) -> Result<String> {
-    const FORMS: &str = "Use {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
+    const FORMS: &str = "Use {\"type\": \"code\", \"code\": \"…\"}, {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
                          {\"type\": \"tool\", \"toolId\": \"server:tool\", \"defaultArgs\": {…}}.";
     match source.get("type").and_then(Json::as_str) {
+        Some("code") => match source.get("code") {
+            Some(Json::String(code)) => Ok(code.clone()),
+            _ => Err(argument("The source has no code".to_owned(), FORMS)),
+        },
         Some("dag") => {
             let dag: Dag = parsed("dagStructure", &JsonB(source["dagStructure"].clone()))?;
             if dag.tasks.is_empty() {
@@ -208,13 +216,13 @@ fn source_code(source: &Json) -> Result<String> {
                 Some(_) => Err(argument("defaultArgs is not an object".to_owned(), FORMS)),
             }
         }
-        _ => Err(argument("The source is neither a DAG nor a tool".to_owned(), FORMS)),
+        _ => Err(argument("The source is neither code, a DAG nor a tool".to_owned(), FORMS)),
     }
 }
 
-/// The code that calls one after the other: `[{"name": …, "input": …, "output": …}]`.
+/// Code and parameters of what calls one after the other: `[{"name": …, "input": …, "output": …}]`.
 #[pg_extern(sql = false)]
-fn pml_pipeline_code(sources: JsonB) -> String {
+fn pml_pipeline(sources: JsonB) -> JsonB {
     #[derive(Deserialize)]
     struct Step {
         name: String,
@@ -224,6 +232,7 @@ fn pml_pipeline_code(sources: JsonB) -> String {
     compiler(sources, |sources| {
         let steps: Vec<Step> = parsed("sources", sources)?;
         let steps = steps.into_iter().map(|step| PipelineSource { name: step.name, schema: step.schema });
-        Ok(compile::pipeline_code(&steps.collect::<Vec<_>>())?)
+        let made = compile::pipeline(&steps.collect::<Vec<_>>())?;
+        Ok(JsonB(json!({ "code": made.code, "parameters": made.parameters })))
     })
 }

@@ -6,7 +6,6 @@ use std::{
 };
 
 use pgrx::{PgLogLevel, pg_sys};
-use pml_core::compile::ErrorKind;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -61,15 +60,8 @@ pub(crate) type Result<T> = std::result::Result<T, Report>;
 
 impl From<pml_core::Error> for Report {
     fn from(error: pml_core::Error) -> Self {
-        let kind = match error {
-            pml_core::Error::InvalidCode(ref code) if code.kind == ErrorKind::Interrupted => {
-                Kind::Interrupted
-            }
-            pml_core::Error::InvalidCode(_) => Kind::InvalidCode,
-            _ => Kind::InvalidName,
-        };
         Report {
-            kind,
+            kind: Kind::InvalidName,
             message: error.to_string(),
             detail: error.detail().map(str::to_owned),
             hint: Some(error.hint().to_owned()),

@@ -1,4 +1,4 @@
-//! The Postgres extension `pml`: thin SQL functions over `pml_core`, and `pml_resolve`, the one hot path.
+//! The Postgres extension `pml`: thin SQL functions over `pml_core` and `pml_compile`, and `pml_resolve`, the one hot path.
 
 mod arguments;
 mod caller;

@@ -1,9 +1,8 @@
 //! `sql/names.sql`: names and FQDNs.
 
 use pgrx::pg_extern;
-use pml_core::{
-    Error, canonical, fqdn::Fqdn, fqdn::SHORTEST_HASH, glob, name, namespace, nearest, tool_name,
-};
+use pml_compile::canonical;
+use pml_core::{Error, fqdn::Fqdn, fqdn::SHORTEST_HASH, glob, name, namespace, nearest, tool_name};
 
 use crate::error::{Report, Result};
 

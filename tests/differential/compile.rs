@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use pml_core::compile::{CompileOptions, compile};
+use pml_compile::{CompileOptions, compile};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -12,7 +12,7 @@ const corpus = new URL("corpus/", import.meta.url);
 const files = readdirSync(corpus).filter((name) => name.endsWith(".ts")).sort();
 const codes = files.map((name) => readFileSync(new URL(name, corpus), "utf8"));
 const root = new URL("../..", import.meta.url);
-const command = ["run", "--quiet", "-p", "pml_core", "--example", "compile"];
+const command = ["run", "--quiet", "-p", "pml_compile", "--example", "compile"];
 const compiled = JSON.parse(
   execFileSync("cargo", command, { cwd: root, input: JSON.stringify(codes), maxBuffer: 1 << 28 }).toString(),
 );
@@ -21,7 +21,6 @@ function strippedByTypeScript(code) {
   // Inside a function, even an import or export of types alone would be an error there.
   const withoutImports = code.replace(/^(import type|import \{ type|export type|export interface) .*$/gm, "");
   const wrapped = `async function body(args, mcp, capabilities) {${withoutImports}\n}`;
-  // The newest target that still compiles decorators, which Node doesn't know.
   const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: false };
   const { outputText } = ts.transpileModule(wrapped, { compilerOptions: options });
   return `${outputText}\nreturn await body(args, mcp, capabilities);`;

@@ -10,7 +10,7 @@ mod front_door;
 mod listing;
 mod outages;
 mod passed_on;
-mod plain_calls;
+mod passthrough;
 mod pooler;
 mod questions;
 mod request_ids;

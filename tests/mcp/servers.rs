@@ -5,8 +5,9 @@ use std::{fs, path::Path};
 use pml_tests::{
     Ask, Database,
     mcp::{Agent, Era, Proxy, ProxySetup, eventually, new_token, runtime, signal, text},
-    peers::{node, npm, program, servers_file},
+    peers::{folder, node, npm, program, servers_file},
 };
+use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -134,6 +135,61 @@ fn tools_of_servers_stand_beside_capabilities_and_are_recorded_alike() {
         r#"filesystem read_text_file mcp__filesystem__read_text_file ["path"]"#,
     ];
     assert_eq!(sql.texts(schemas), expected);
+}
+
+/// What the server itself answers to `tools/list`, by the names of the tools.
+fn listed_by(server: &Value) -> Vec<(String, Value)> {
+    let mut command = tokio::process::Command::new(server["command"].as_str().expect("a command"));
+    command.args(server["args"].as_array().expect("a list").iter().filter_map(Value::as_str));
+    let transport = {
+        let _guard = runtime().enter();
+        TokioChildProcess::new(command).expect("the server starts")
+    };
+    let agent = Agent::over(transport, Era::Sessions).expect("a connection");
+    let tools = agent.tools();
+    agent.close();
+    tools.into_iter().map(|tool| (tool.name.to_string(), json!(tool))).collect()
+}
+
+#[test]
+fn a_servers_tools_are_listed_as_the_server_has_them() {
+    let place = Place::new();
+    let time =
+        json!({"command": folder().join("servers/bin/mcp-server-time"), "args": ["--local-timezone", "UTC"]});
+    let servers = json!({"everything": everything(), "filesystem": filesystem(place.path()), "time": time});
+    let proxy = place.proxy(&servers);
+    for era in Era::BOTH {
+        let ours = Agent::connect(&proxy.url, era).tools();
+        let (mut annotated, mut titled, mut with_output) = (0, 0, 0);
+        for (server, entry) in servers.as_object().expect("an object") {
+            for (name, mut theirs) in listed_by(entry) {
+                let name = format!("mcp__{server}__{name}");
+                let found = ours.iter().find(|tool| tool.name == name);
+                let mut ours = json!(found.unwrap_or_else(|| panic!("{name} isn't listed")));
+                annotated += usize::from(theirs["annotations"].is_object());
+                titled += usize::from(theirs["title"].is_string());
+                with_output += usize::from(theirs["outputSchema"].is_object());
+                // What is ours: the name, a title where there is none, and a key in `_meta`.
+                theirs["name"] = json!(name);
+                let meta = ours["_meta"].as_object_mut().expect("_meta");
+                assert_eq!(meta.remove("pml").expect("our key")["server"], *server);
+                if meta.is_empty() {
+                    ours.as_object_mut().expect("an object").remove("_meta");
+                }
+                if theirs["title"].is_null() {
+                    theirs["title"] = ours["title"].clone();
+                }
+                assert_eq!(ours, theirs, "{name}");
+                // The proxy speaks the newer version with this server, which then lists them in another order.
+                if server != "time" {
+                    let text =
+                        |tool: &Value| [&tool["inputSchema"], &tool["outputSchema"]].map(Value::to_string);
+                    assert_eq!(text(&ours), text(&theirs), "{name}");
+                }
+            }
+        }
+        assert!(annotated > 0 && titled > 0 && with_output > 0, "{annotated} {titled} {with_output}");
+    }
 }
 
 #[test]

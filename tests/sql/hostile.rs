@@ -405,7 +405,7 @@ fn go_on(database: &Database, over: &AtomicBool) -> usize {
         db.run(&json!({"capability": "shared:one"}), &json!(1));
         let code = format!("return mcp.shared.one({{ round: {} }})", rounds % 5);
         db.run(&json!({"code": code}), &json!(rounds));
-        db.batch_execute("SELECT pml_register_tools('busy', jsonb_build_array(jsonb_build_object('name', 'tool', 'description', clock_timestamp()::text)))").unwrap();
+        db.batch_execute("SELECT pml_register_tools('busy', json_build_array(json_build_object('name', 'tool', 'description', clock_timestamp()::text)))").unwrap();
         rounds += 1;
         // Two cores are shared with those who attack.
         thread::sleep(Duration::from_millis(20));

@@ -31,6 +31,32 @@ fn what_is_new_is_added_what_differs_changed_what_is_gone_removed() {
 }
 
 #[test]
+fn a_tool_is_listed_as_its_server_gives_it() {
+    let mut db = Database::new().connect();
+    let text = r#"{"title":"Read a file","name":"read","inputSchema":{"type":"object","properties":{"zeta":{},"path":{},"a":{}}},"annotations":{"readOnlyHint":true},"_meta":{"b":1,"a":2}}"#;
+    let register = |db: &mut Client, tool: &str| {
+        let list = format!("[{tool}]");
+        db.number(&format!("SELECT pml_register_tools('fs', '{list}')::bigint"))
+    };
+    let listed = "SELECT definition::text FROM pml_tools()";
+    assert_eq!(register(&mut db, text), 1);
+    assert_eq!(db.texts(listed), [text]);
+    assert_eq!(register(&mut db, text), 0);
+    // What is only shown counts as a change too.
+    for changed in
+        [text.replace("true", "false"), text.replace(r#""zeta":{},"path":{}"#, r#""path":{},"zeta":{}"#)]
+    {
+        assert_eq!(register(&mut db, &changed), 1);
+        assert_eq!(db.texts(listed), [changed]);
+    }
+    // Nobody is shown what isn't so any more.
+    let stale = "UPDATE pml.tool_schema SET description = 'another'";
+    assert_eq!(db.refusal(stale).code().code(), "23514");
+    db.batch_execute("SELECT pml_register_tool('fs', 'read', 'another')").unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pml_tools() WHERE definition IS NULL"), 1);
+}
+
+#[test]
 fn the_same_list_again_writes_nothing_and_tells_nobody() {
     let database = Database::new();
     let (mut db, mut listener) = (database.connect(), database.connect());
@@ -119,7 +145,7 @@ fn a_foreign_scope_is_refused() {
 }
 
 /// Tools that could all feed each other: the square of their number is what must cost nothing.
-const MANY: &str = "SELECT pml_register_tools('crowd', (SELECT jsonb_agg(jsonb_build_object(
+const MANY: &str = "SELECT pml_register_tools('crowd', (SELECT json_agg(jsonb_build_object(
     'name', 'tool_' || i, 'description', repeat('does something with a path ', 10),
     'inputSchema', jsonb_build_object('type', 'object', 'required', jsonb_build_array('path'), 'properties',
       jsonb_build_object('path', '{\"type\": \"string\"}'::jsonb, 'option_' || i % 50, '{\"type\": \"integer\"}'::jsonb)),

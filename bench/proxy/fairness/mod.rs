@@ -23,14 +23,22 @@ const PACE: Duration = Duration::from_millis(25);
 /// What it must stay under, as a multiple of what it is alone.
 const MOST: f64 = 5.0;
 
-pub(crate) async fn print(http: &reqwest::Client, folder: &Path, time: Duration) -> Result<()> {
+/// All attacks, or those that are `wanted` by name.
+pub(crate) async fn print(
+    http: &reqwest::Client,
+    folder: &Path,
+    time: Duration,
+    wanted: &[String],
+) -> Result<()> {
     println!("\n`return 1` of one tenant, alone and while another attacks (one call every {PACE:?})");
     println!(
         "{:<14} {:>10} {:>10} {:>12} {:>12} {:>7}",
         "attack", "p50 alone", "p99 alone", "p50 attacked", "p99 attacked", "p99"
     );
     let mut seen = Vec::new();
-    for attack in Attack::ALL {
+    let named = |attack: &Attack| wanted.iter().any(|word| word == attack.name());
+    let all = !Attack::ALL.iter().any(named);
+    for attack in Attack::ALL.iter().filter(|attack| all || named(attack)) {
         match measure(http, folder, *attack, 8 * time).await {
             Ok((alone, attacked, what)) => {
                 let ratio = attacked.p99() / alone.p99();

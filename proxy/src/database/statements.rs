@@ -4,6 +4,7 @@
 //! depends on that call, so that the scope is set before it runs.
 
 use pml_worker::aside_if_large;
+use rmcp::model::Tool;
 use serde_json::{Value, value::RawValue};
 use tokio_postgres::{
     Row,
@@ -26,6 +27,8 @@ pub struct ToolRow {
     pub description: Option<String>,
     pub input_schema: Option<Value>,
     pub output_schema: Option<Value>,
+    /// The tool as its server lists it; then the schemas aren't given once more.
+    pub definition: Option<Box<RawValue>>,
     pub server: Option<String>,
     pub fqdn: Option<String>,
 }
@@ -165,7 +168,9 @@ impl Database {
     pub async fn tools(&self, caller: &Caller, servers: &[String]) -> Result<Vec<ToolRow>, DatabaseError> {
         let statement = |schema: &str| {
             format!(
-                "SELECT t.tool_name, t.kind, t.name, t.description, t.input_schema, t.output_schema, t.server_id, t.fqdn \
+                "SELECT t.tool_name, t.kind, t.name, t.description, t.server_id, t.fqdn, t.definition, \
+                 CASE WHEN t.definition IS NULL THEN t.input_schema END AS input_schema, \
+                 CASE WHEN t.definition IS NULL THEN t.output_schema END AS output_schema \
                  FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
                  LATERAL {schema}.pml_tools(CASE WHEN acting THEN $5 END) AS t"
             )
@@ -179,10 +184,10 @@ impl Database {
         &self,
         caller: &Caller,
         server: &str,
-        tools: &Value,
+        tools: &[Tool],
     ) -> Result<i32, DatabaseError> {
         let statement = |schema: &str| as_caller(schema, "pml_register_tools($5, $6)");
-        let parameters: [Parameter<'_>; 2] = [(&server, Type::TEXT), (&Json(tools), Type::JSONB)];
+        let parameters: [Parameter<'_>; 2] = [(&server, Type::TEXT), (&Json(tools), Type::JSON)];
         let rows = self.ask(caller, statement, &parameters, Repeat::Harmless).await?;
         rows.first().map_or(Ok(0), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
@@ -289,6 +294,7 @@ fn tool_row(row: &Row) -> Result<ToolRow, DatabaseError> {
         description: column(row, "description")?,
         input_schema: column(row, "input_schema")?,
         output_schema: column(row, "output_schema")?,
+        definition: column::<Option<Json<_>>>(row, "definition")?.map(|Json(tool)| tool),
         server: column(row, "server_id")?,
         fqdn: column(row, "fqdn")?,
     })

@@ -1,36 +1,70 @@
-//! One call of a tool: sent once, bounded in time, cancellable, its answer passed on as it is.
+//! A call of a server's tool and its answer, each parsed or as it was written.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use pml_worker::Clock;
-use rmcp::{
-    ServiceError,
-    model::{
-        CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
-        ClientRequest, ErrorData, InputRequiredResult, InputResponses, JsonObject, RequestMetaObject,
-        ServerResult,
-    },
-    service::PeerRequestOptions,
-    transport::streamable_http_client::StreamableHttpError,
-};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, InputResponses, JsonObject};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    client::{Client, ClientEra},
-    connection::{Broken, Connection, service_reason, transport_reason},
-    error::DownstreamError,
-    http::HttpError,
-    plain::{PlainAnswer, Way},
-    question::Question,
-    server::Server,
-    tap::{OpenCall, Progress},
-    waiting::Waiting,
-};
+use super::{client::Client, passthrough::RawAnswer, tap::Progress};
 
-/// How often a server may ask back before it answers.
-const MOST_ROUNDS: usize = 10;
+/// What is called, by the server's own names.
+#[derive(Debug)]
+pub struct Call {
+    pub server: String,
+    pub tool: String,
+    pub body: CallBody,
+}
+
+/// A call's arguments.
+#[derive(Debug)]
+pub enum CallBody {
+    Parsed(Option<JsonObject>),
+    /// As the client wrote them: a JSON object. They are sent as they are if the server can be called so and the call has
+    /// no client that could be asked or told something.
+    Raw(Option<Box<RawValue>>),
+}
+
+/// What the server answered. A call with a parsed body gets a parsed answer, one with a raw body gets either.
+#[derive(Debug)]
+pub enum Answer {
+    Parsed(CallToolResponse),
+    Raw(RawAnswer),
+}
+
+impl Answer {
+    /// Whether the call is over and its result says that the tool failed.
+    pub fn is_error(&self) -> bool {
+        match self {
+            Answer::Parsed(CallToolResponse::Complete(result)) => result.is_error == Some(true),
+            Answer::Parsed(_) => false,
+            Answer::Raw(answer) => answer.is_error,
+        }
+    }
+
+    pub fn into_raw(self) -> RawAnswer {
+        match self {
+            Answer::Parsed(CallToolResponse::Complete(result)) => RawAnswer::of(result),
+            Answer::Parsed(_) => RawAnswer::of(failure("The server asks back, and nobody can be asked.")),
+            Answer::Raw(answer) => answer,
+        }
+    }
+
+    pub fn into_parsed(self) -> CallToolResponse {
+        match self {
+            Answer::Parsed(answer) => answer,
+            Answer::Raw(answer) => serde_json::from_slice::<CallToolResult>(&answer.result)
+                .unwrap_or_else(|error| failure(&format!("The answer can't be read: {error}.")))
+                .into(),
+        }
+    }
+}
+
+fn failure(why: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(why)])
+}
 
 /// What belongs to one call.
 #[derive(Default)]
@@ -59,327 +93,4 @@ pub struct Input {
     pub responses: Option<InputResponses>,
     /// The server's, which nobody else understands.
     pub state: Option<String>,
-}
-
-/// Calls a tool. A call that was sent is never sent again.
-pub(super) async fn call(
-    server: &Arc<Server>,
-    tool: &str,
-    args: Option<JsonObject>,
-    context: &CallContext,
-) -> Result<CallToolResponse, DownstreamError> {
-    let limit = context.timeout.unwrap_or(server.config.timeout);
-    let clock = context.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit));
-    let call = Call { server, tool, context, limit, clock };
-    let mut params = CallToolRequestParams::new(tool.to_owned());
-    params.arguments = args;
-    params.input_responses.clone_from(&context.input.responses);
-    params.request_state.clone_from(&context.input.state);
-    let mut connection = call.connection().await?;
-    if let Some(level) = context.client.as_ref().and_then(Client::log_level) {
-        connection.log_for(level, limit).await;
-    }
-    call.clock.restart(limit);
-    let mut renewed = false;
-    let mut rounds = 0;
-    loop {
-        let answer = match call.ask(&connection, params.clone()).await? {
-            // The server has refused it unread, because it doesn't know our session: nothing was done yet.
-            Answer::SessionLost if !renewed => {
-                renewed = true;
-                connection.report(Broken::SessionLost);
-                server.outage_after(&connection).await;
-                connection = call.connection().await?;
-                continue;
-            }
-            Answer::SessionLost => {
-                let reason = "it forgets the session again and again".to_owned();
-                return Err(DownstreamError::Down { server: server.name.clone(), reason, next_try: None });
-            }
-            Answer::Result(answer) => answer,
-        };
-        match answer {
-            ServerResult::CallToolResult(mut result) => {
-                // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
-                result.result_type = Some(rmcp::model::ResultType::COMPLETE);
-                return Ok(result.into());
-            }
-            ServerResult::InputRequiredResult(asked) if call.may_pass_on() => return Ok(asked.into()),
-            ServerResult::InputRequiredResult(asked) if rounds < MOST_ROUNDS => {
-                rounds += 1;
-                params.request_state.clone_from(&asked.request_state);
-                params.input_responses = Some(call.answers(asked).await?);
-            }
-            other => return call.other(other).map(CallToolResponse::from),
-        }
-    }
-}
-
-/// Calls a tool and leaves the answer as it is.
-pub(super) async fn pass_on(
-    server: &Arc<Server>,
-    tool: &str,
-    args: Option<&RawValue>,
-    context: &CallContext,
-) -> Result<PlainAnswer, DownstreamError> {
-    let limit = context.timeout.unwrap_or(server.config.timeout);
-    let call = Call { server, tool, context, limit, clock: Clock::new(limit) };
-    let connection = call.connection().await?;
-    if let Some(way) = &connection.plain {
-        call.clock.restart(limit);
-        match call.pass_on(&connection, way, args).await? {
-            Answer::Result(answer) => return Ok(answer),
-            // Nothing was done yet: rmcp's way makes a new session.
-            Answer::SessionLost => {}
-        }
-    }
-    let args = args.map(|args| serde_json::from_str(args.get())).transpose();
-    let args = args.map_err(|error| call.bad_answer(error.to_string()))?;
-    match self::call(server, tool, args, context).await? {
-        CallToolResponse::Complete(result) => Ok(PlainAnswer::of(result)),
-        _ => Err(call.bad_answer("it asks back, and nobody can be asked".to_owned())),
-    }
-}
-
-/// What the error says about the connection, if anything.
-pub(super) fn breakage(error: &ServiceError) -> Option<Broken> {
-    match error {
-        ServiceError::TransportSend(error) => match error.error.downcast_ref::<HttpError>()? {
-            StreamableHttpError::SessionExpired => Some(Broken::SessionLost),
-            StreamableHttpError::Client(client) if client.is_connect() => {
-                Some(Broken::Unreachable(transport_reason(error.error.as_ref())))
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-enum Answer<T> {
-    Result(T),
-    SessionLost,
-}
-
-/// How the wait for an answer ended.
-enum Waited<T> {
-    Answered(Result<T, ServiceError>),
-    Cancelled,
-    TimedOut,
-}
-
-struct Call<'a> {
-    server: &'a Arc<Server>,
-    tool: &'a str,
-    context: &'a CallContext,
-    limit: Duration,
-    clock: Clock,
-}
-
-impl Call<'_> {
-    fn names(&self) -> (String, String) {
-        (self.server.name.clone(), self.tool.to_owned())
-    }
-
-    fn cancelled(&self) -> DownstreamError {
-        let (server, tool) = self.names();
-        DownstreamError::Cancelled { server, tool }
-    }
-
-    async fn connection(&self) -> Result<Arc<Connection>, DownstreamError> {
-        tokio::select! {
-            biased;
-            () = self.context.cancel.cancelled() => Err(self.cancelled()),
-            connection = self.server.connection() => connection,
-        }
-    }
-
-    async fn ask(
-        &self,
-        connection: &Arc<Connection>,
-        params: CallToolRequestParams,
-    ) -> Result<Answer<ServerResult>, DownstreamError> {
-        let _in_flight = connection.call_started();
-        let over = CancellationToken::new();
-        let _over = over.clone().drop_guard();
-        let mut request = CallToolRequest::new(params);
-        request.extensions.insert(OpenCall {
-            client: self.context.client.clone(),
-            clock: self.clock.clone(),
-            span: tracing::Span::current(),
-            over,
-            progress: self.context.progress.clone(),
-        });
-        let request = ClientRequest::CallToolRequest(request);
-        let options = self.options(connection);
-        let mut waiting = match connection.peer.send_cancellable_request(request, options).await {
-            Ok(handle) => Waiting::new(handle),
-            Err(error) => return self.failed(connection, error).await,
-        };
-        match self.wait(connection, waiting.answer()).await {
-            Waited::Answered(Ok(result)) => Ok(Answer::Result(result)),
-            Waited::Answered(Err(error)) => self.failed(connection, error).await,
-            Waited::Cancelled => {
-                waiting.cancel("the caller cancelled it");
-                Err(self.cancelled())
-            }
-            Waited::TimedOut => {
-                waiting.cancel("it took too long");
-                Err(self.timed_out())
-            }
-        }
-    }
-
-    async fn pass_on(
-        &self,
-        connection: &Arc<Connection>,
-        way: &Way,
-        args: Option<&RawValue>,
-    ) -> Result<Answer<PlainAnswer>, DownstreamError> {
-        let _in_flight = connection.call_started();
-        let _plain = connection.calls.plain_started();
-        match self.wait(connection, way.call(self.tool, args)).await {
-            Waited::Answered(Ok(answer)) => Ok(Answer::Result(answer)),
-            Waited::Answered(Err(error)) => self.failed(connection, error).await,
-            Waited::Cancelled => Err(self.cancelled()),
-            Waited::TimedOut => Err(self.timed_out()),
-        }
-    }
-
-    async fn wait<T>(
-        &self,
-        connection: &Connection,
-        answer: impl Future<Output = Result<T, ServiceError>>,
-    ) -> Waited<T> {
-        tokio::select! {
-            biased;
-            answer = answer => Waited::Answered(answer),
-            () = connection.ended.cancelled() => Waited::Answered(Err(ServiceError::TransportClosed)),
-            () = self.context.cancel.cancelled() => Waited::Cancelled,
-            () = self.clock.ran_out() => Waited::TimedOut,
-        }
-    }
-
-    fn timed_out(&self) -> DownstreamError {
-        let (server, tool) = self.names();
-        DownstreamError::Timeout { server, tool, limit: self.limit }
-    }
-
-    async fn failed<T>(
-        &self,
-        connection: &Arc<Connection>,
-        error: ServiceError,
-    ) -> Result<Answer<T>, DownstreamError> {
-        let (server, tool) = self.names();
-        match breakage(&error) {
-            Some(Broken::SessionLost) => return Ok(Answer::SessionLost),
-            Some(broken @ Broken::Unreachable(_)) => {
-                connection.report(broken);
-                let outage = self.server.outage_after(connection).await;
-                let reason = connection.redactor.clean(&service_reason(&error));
-                return Err(match outage {
-                    Some(outage) => outage.error(&server),
-                    None => DownstreamError::Down { server, reason, next_try: None },
-                });
-            }
-            None => {}
-        }
-        match error {
-            ServiceError::McpError(ErrorData { code, message, data, .. }) => Err(DownstreamError::Refused {
-                server,
-                tool,
-                code: code.0,
-                message: message.into_owned(),
-                data: data.map(Box::new),
-            }),
-            ServiceError::TransportClosed => {
-                let reason = if self.server.is_closing() {
-                    "the proxy is shutting down".to_owned()
-                } else {
-                    let outage = self.server.outage_after(connection).await;
-                    outage.map_or_else(
-                        || "the connection was closed".to_owned(),
-                        |outage| outage.reason.clone(),
-                    )
-                };
-                Err(DownstreamError::Lost { server, tool, reason })
-            }
-            ServiceError::UnexpectedResponse => {
-                let what = "it has another form".to_owned();
-                Err(DownstreamError::BadAnswer { server, tool, what })
-            }
-            error => {
-                let reason = connection.redactor.clean(&service_reason(&error));
-                Err(DownstreamError::Lost { server, tool, reason })
-            }
-        }
-    }
-
-    /// Since 2026-07-28 a server hears with each call what its client has and wants.
-    fn options(&self, connection: &Connection) -> PeerRequestOptions {
-        let options = PeerRequestOptions::no_options();
-        if connection.info.protocol_version.has_initialize() {
-            return options;
-        }
-        let client = self.context.client.as_ref().filter(|_| self.can_answer());
-        let mut meta = RequestMetaObject::new();
-        meta.set_client_capabilities(client.map_or_else(ClientCapabilities::default, Client::capabilities));
-        if let Some(level) = self.context.client.as_ref().and_then(Client::log_level) {
-            meta.set_log_level(level);
-        }
-        options.with_meta(meta)
-    }
-
-    /// Whether the client can be asked, in one way or the other.
-    fn can_answer(&self) -> bool {
-        let client = self.context.client.as_ref();
-        client.is_some_and(|client| self.context.may_ask_back || client.era() == ClientEra::Asked)
-    }
-
-    fn may_pass_on(&self) -> bool {
-        let client = self.context.client.as_ref();
-        self.context.may_ask_back && client.is_some_and(|client| client.era() == ClientEra::AsksAgain)
-    }
-
-    /// What the client says to each question, or a person would who says no.
-    async fn answers(&self, asked: InputRequiredResult) -> Result<InputResponses, DownstreamError> {
-        let _pause = self.clock.pause();
-        let mut responses = InputResponses::new();
-        for (key, input) in asked.input_requests.unwrap_or_default() {
-            let Some(question) = Question::of_input(input) else {
-                return Err(self.bad_answer("it asks something that isn't known here".to_owned()));
-            };
-            let answer = match &self.context.client {
-                Some(client) => tokio::select! {
-                    answer = client.ask(question, RequestMetaObject::new()) => answer,
-                    () = self.context.cancel.cancelled() => return Err(self.cancelled()),
-                },
-                None => question.refused("the call has no client to be asked"),
-            };
-            let answer = answer.map_err(|error| {
-                self.bad_answer(format!("it asks for what isn't available: {}", error.message))
-            })?;
-            responses.insert(key, serde_json::to_value(answer).unwrap_or_default());
-        }
-        Ok(responses)
-    }
-
-    fn bad_answer(&self, what: String) -> DownstreamError {
-        let (server, tool) = self.names();
-        DownstreamError::BadAnswer { server, tool, what }
-    }
-
-    fn other(&self, answer: ServerResult) -> Result<CallToolResult, DownstreamError> {
-        let what = match answer {
-            // `{}` says that it worked and that there is nothing to say.
-            ServerResult::EmptyResult(_) => return Ok(CallToolResult::default()),
-            ServerResult::CustomResult(custom) => match serde_json::from_value::<CallToolResult>(custom.0) {
-                Ok(result) => return Ok(result),
-                Err(error) => error.to_string(),
-            },
-            ServerResult::InputRequiredResult(_) => format!("it asked back more than {MOST_ROUNDS} times"),
-            ServerResult::CreateTaskResult(_) => "it made a task, which wasn't asked for".to_owned(),
-            _ => "it has another form".to_owned(),
-        };
-        Err(self.bad_answer(what))
-    }
 }

@@ -30,7 +30,7 @@ use super::{
     asked::Asked,
     config::{ServerConfig, TransportConfig},
     http::{self, HttpError},
-    plain::{Answers, Output, PlainHttp, Sifted, Way},
+    passthrough::{Answers, HttpPassthrough, Output, Passthrough, Sifted},
     process::{Process, Program, describe},
     stderr::{LastLines, Redactor},
     tap::{Calls, Probe, Tap},
@@ -70,6 +70,20 @@ pub(super) enum Broken {
     SessionLost,
 }
 
+impl Broken {
+    /// What the error says about the connection, if anything.
+    pub(super) fn of(error: &ServiceError) -> Option<Broken> {
+        let ServiceError::TransportSend(error) = error else { return None };
+        match error.error.downcast_ref::<HttpError>()? {
+            StreamableHttpError::SessionExpired => Some(Broken::SessionLost),
+            StreamableHttpError::Client(client) if client.is_connect() => {
+                Some(Broken::Unreachable(transport_reason(error.error.as_ref())))
+            }
+            _ => None,
+        }
+    }
+}
+
 pub(super) type Service = RunningService<RoleClient, Asked>;
 
 /// A server that has greeted us.
@@ -80,8 +94,8 @@ pub(super) struct Connection {
     /// Cancelled when the connection is given up.
     pub(super) ended: CancellationToken,
     pub(super) in_flight: AtomicUsize,
-    /// How calls can be passed on as they are, if they can.
-    pub(super) plain: Option<Way>,
+    /// How calls can be passed through unparsed, if they can.
+    pub(super) passthrough: Option<Passthrough>,
     pub(super) calls: Arc<Calls>,
     pub(super) redactor: Redactor,
     /// What it was last told to log.
@@ -222,7 +236,8 @@ pub(super) async fn open(
             greeted
                 .map(|(mut connection, service)| {
                     let tools_changed = connection.tools_changed.clone();
-                    connection.plain = PlainHttp::new(name.to_owned(), client, tools_changed).map(Way::Http);
+                    connection.passthrough =
+                        HttpPassthrough::new(name.to_owned(), client, tools_changed).map(Passthrough::Http);
                     (connection, service)
                 })
                 .map_err(|(not_opened, _)| NotOpened {
@@ -262,7 +277,7 @@ async fn open_stdio(
     match greet(name, transport, link, limit, era, redactor).await {
         Ok((mut connection, service)) => {
             if connection.info.protocol_version.has_initialize() {
-                connection.plain = Some(Way::Stdio(answers, output));
+                connection.passthrough = Some(Passthrough::Stdio(answers, output));
             }
             Ok((connection, service))
         }
@@ -289,7 +304,7 @@ where
     let tools_changed = Arc::new(Notify::new());
     let calls = Arc::<Calls>::default();
     let asked = Asked { server: name.to_owned(), calls: Arc::clone(&calls) };
-    let for_plain_calls = Arc::clone(&calls);
+    let calls_of_connection = Arc::clone(&calls);
     let probe = Probe::default();
     let answered_late = Arc::clone(&probe.answered_late);
     let tap = Tap { inner: transport, tools_changed: Arc::clone(&tools_changed), calls, probe };
@@ -321,8 +336,8 @@ where
         tools_changed,
         ended: CancellationToken::new(),
         in_flight: AtomicUsize::new(0),
-        plain: None,
-        calls: for_plain_calls,
+        passthrough: None,
+        calls: calls_of_connection,
         redactor,
         log_level: tokio::sync::Mutex::default(),
         process: link.process,
@@ -363,7 +378,7 @@ fn greeting_reason(error: &ClientInitializeError) -> String {
 }
 
 /// What is wrong, from an error of the transport.
-pub(super) fn transport_reason(error: &(dyn Error + Send + Sync + 'static)) -> String {
+fn transport_reason(error: &(dyn Error + Send + Sync + 'static)) -> String {
     match error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
             format!("can't be reached: {}", root_cause(error))

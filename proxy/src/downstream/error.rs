@@ -75,6 +75,18 @@ pub enum DownstreamError {
         /// What it adds.
         data: Option<Box<serde_json::Value>>,
     },
+    /// The arguments can't be read; the call was not sent.
+    #[error(
+        "the arguments for {tool:?} of the server {server:?} can't be read: {what}; nothing was sent to it"
+    )]
+    BadArguments {
+        /// Its name.
+        server: String,
+        /// The tool called.
+        tool: String,
+        /// What is wrong with them.
+        what: String,
+    },
     /// Its answer isn't a tool's result.
     #[error(
         "the server {server:?} answered the call of {tool:?} with something that isn't a tool's result: {what}"
@@ -106,6 +118,7 @@ impl DownstreamError {
             Self::Timeout { .. } => "timeout",
             Self::Cancelled { .. } => "cancelled",
             Self::Refused { .. } => "refused",
+            Self::BadArguments { .. } => "bad_arguments",
             Self::BadAnswer { .. } => "bad_answer",
             Self::Closed { .. } => "closed",
         }

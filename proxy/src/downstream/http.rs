@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -29,8 +29,6 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::plain::{Greeted, Remembered};
-
 /// How long a TCP connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many requests may wait for the head of their answer at one server.
@@ -47,7 +45,7 @@ pub(super) fn transport(
         .connect_timeout(CONNECT_TIMEOUT)
         .build()
         .map_err(|error| format!("no HTTP client could be made: {error}"))?;
-    let client = Client { http, remembered: Remembered::default() };
+    let client = Client { http, greeted: Arc::default() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     // A new session has new tools, perhaps: the supervisor makes it, and lists them.
     config.reinit_on_expired_session = false;
@@ -86,12 +84,22 @@ impl SseRetryPolicy for StreamRetries {
 #[derive(Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
-    remembered: Remembered,
+    greeted: Arc<OnceLock<Greeted>>,
+}
+
+/// What rmcp sends along once the server was greeted.
+#[derive(Clone)]
+pub(super) struct Greeted {
+    pub(super) uri: Arc<str>,
+    /// The same, taken apart.
+    pub(super) url: url::Url,
+    pub(super) session: Option<Arc<str>>,
+    pub(super) headers: HashMap<HeaderName, HeaderValue>,
 }
 
 pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// What a server sends back for a message that was posted plainly.
+/// What a server sends back for a message that was posted unparsed.
 pub(super) enum Posted {
     Stream(Events),
     /// JSON.
@@ -99,8 +107,9 @@ pub(super) enum Posted {
 }
 
 impl Client {
-    pub(super) fn remembered(&self) -> &Remembered {
-        &self.remembered
+    /// `None` for a server that wasn't greeted as those with sessions are.
+    pub(super) fn greeted(&self) -> Option<&Greeted> {
+        self.greeted.get()
     }
 
     fn remember(
@@ -111,11 +120,11 @@ impl Client {
     ) {
         let Ok(url) = uri.parse() else { return };
         let (uri, session, headers) = (uri.clone(), session.cloned(), headers.clone());
-        let _ = self.remembered.set(Greeted { uri, url, session, headers });
+        let _ = self.greeted.set(Greeted { uri, url, session, headers });
     }
 
     /// Posts a message as it is.
-    pub(super) async fn post_plainly(&self, server: &Greeted, body: String) -> Result<Posted, HttpError> {
+    pub(super) async fn post_raw(&self, server: &Greeted, body: String) -> Result<Posted, HttpError> {
         let mut request = reqwest::Request::new(Method::POST, server.url.clone());
         let headers = request.headers_mut();
         headers.extend(server.headers.iter().map(|(name, value)| (name.clone(), value.clone())));

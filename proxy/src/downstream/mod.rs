@@ -11,6 +11,7 @@
 mod asked;
 mod backoff;
 mod call;
+mod calling;
 mod client;
 mod config;
 mod connection;
@@ -18,7 +19,7 @@ mod error;
 mod expand;
 mod fields;
 mod http;
-mod plain;
+mod passthrough;
 mod process;
 mod question;
 mod server;
@@ -29,22 +30,21 @@ mod waiting;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use rmcp::model::{CallToolResponse, JsonObject, Tool};
-use serde_json::value::RawValue;
+use rmcp::model::Tool;
 use tokio::sync::broadcast;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::server::Server;
 pub use self::{
     backoff::RestartPolicy,
-    call::{CallContext, Input},
+    call::{Answer, Call, CallBody, CallContext, Input},
     client::{Asking, Client},
     config::{
         ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, ParsedServers, ServerConfig, TransportConfig,
         parse_servers,
     },
     error::DownstreamError,
-    plain::PlainAnswer,
+    passthrough::RawAnswer,
     status::{ServerState, ServerStatus},
     tap::Progress,
 };
@@ -116,32 +116,18 @@ impl Downstreams {
     }
 
     /// Calls a tool; the answer is the server's, unchanged. It is a question only if the context allows that.
-    pub async fn call(
-        &self,
-        server: &str,
-        tool: &str,
-        args: Option<JsonObject>,
-        context: CallContext,
-    ) -> Result<CallToolResponse, DownstreamError> {
-        let server = self.server(server)?;
+    pub async fn call(&self, call: &Call, context: CallContext) -> Result<Answer, DownstreamError> {
+        let server = self.server(&call.server)?;
         let started = Instant::now();
-        let answer = call::call(server, tool, args, &context).await;
-        called(server, tool, &context, started, &answer);
-        answer
-    }
-
-    /// Calls a tool for whom nothing is told or asked during the call: arguments and answer are passed on as they are.
-    pub async fn pass_on(
-        &self,
-        server: &str,
-        tool: &str,
-        args: Option<&RawValue>,
-        context: CallContext,
-    ) -> Result<PlainAnswer, DownstreamError> {
-        let server = self.server(server)?;
-        let started = Instant::now();
-        let answer = call::pass_on(server, tool, args, &context).await;
-        called(server, tool, &context, started, &answer);
+        let answer = calling::call(server, call, &context).await;
+        tracing::debug!(
+            server = server.name,
+            tool = call.tool,
+            request_id = context.request_id,
+            ms = started.elapsed().as_millis(),
+            outcome = answer.as_ref().map_or_else(DownstreamError::kind, |_| "answered"),
+            "called"
+        );
         answer
     }
 
@@ -168,21 +154,4 @@ impl Downstreams {
             None => Err(DownstreamError::UnknownServer { server: name.to_owned(), known: self.names() }),
         }
     }
-}
-
-fn called<T>(
-    server: &Server,
-    tool: &str,
-    context: &CallContext,
-    started: Instant,
-    answer: &Result<T, DownstreamError>,
-) {
-    tracing::debug!(
-        server = server.name,
-        tool,
-        request_id = context.request_id,
-        ms = started.elapsed().as_millis(),
-        outcome = answer.as_ref().map_or_else(DownstreamError::kind, |_| "answered"),
-        "called"
-    );
 }

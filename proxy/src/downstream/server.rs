@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     backoff::{Backoff, RestartPolicy},
-    call::breakage,
     config::ServerConfig,
     connection::{Broken, Connection, Era, NotOpened, Service, open},
     error::DownstreamError,
@@ -343,7 +342,7 @@ impl Server {
                 () = connection.ended.cancelled() => return,
             };
             if let Err(error) = ended {
-                if let Some(broken) = breakage(&error) {
+                if let Some(broken) = Broken::of(&error) {
                     return connection.report(broken);
                 }
                 tracing::debug!(server = self.name, %error, "the subscription to its tools ended");
@@ -370,7 +369,7 @@ impl Server {
             idle = Duration::ZERO;
             let ping = connection.peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
             if let Ok(Err(error)) = tokio::time::timeout(PROBE_IDLE, ping).await
-                && let Some(broken) = breakage(&error)
+                && let Some(broken) = Broken::of(&error)
             {
                 return broken;
             }

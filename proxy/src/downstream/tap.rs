@@ -88,7 +88,7 @@ impl Probe {
 pub(super) struct Calls {
     sent: Mutex<Vec<Sent>>,
     /// Those that go past rmcp. Nobody can be asked for them.
-    plain: AtomicUsize,
+    passed_through: AtomicUsize,
 }
 
 struct Sent {
@@ -132,10 +132,10 @@ impl Calls {
             return sent.map(|sent| sent.call.clone()).ok_or(Nobody::NoCall);
         }
         let mut open = calls.iter().rev().map(|sent| &sent.call).filter(|call| !call.over.is_cancelled());
-        let is_plain = self.plain.load(Ordering::Relaxed) > 0;
-        let newest = open.next().ok_or(if is_plain { Nobody::NoClient } else { Nobody::NoCall })?;
+        let has_raw_calls = self.passed_through.load(Ordering::Relaxed) > 0;
+        let newest = open.next().ok_or(if has_raw_calls { Nobody::NoClient } else { Nobody::NoCall })?;
         let session = |call: &OpenCall| call.client.as_ref().map(Client::session);
-        if !is_plain && open.all(|call| session(call) == session(newest)) {
+        if !has_raw_calls && open.all(|call| session(call) == session(newest)) {
             Ok(newest.clone())
         } else {
             Err(Nobody::SeveralClients)
@@ -172,10 +172,10 @@ impl Calls {
         }
     }
 
-    /// Counts a plain call while the guard lives.
-    pub(super) fn plain_started(self: &Arc<Self>) -> PlainCall {
-        self.plain.fetch_add(1, Ordering::Relaxed);
-        PlainCall(self.clone())
+    /// Counts a raw call while the guard lives.
+    pub(super) fn raw_call_started(self: &Arc<Self>) -> RawCall {
+        self.passed_through.fetch_add(1, Ordering::Relaxed);
+        RawCall(self.clone())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Sent>> {
@@ -183,12 +183,12 @@ impl Calls {
     }
 }
 
-/// A plain call that is running.
-pub(super) struct PlainCall(Arc<Calls>);
+/// A raw call that is running.
+pub(super) struct RawCall(Arc<Calls>);
 
-impl Drop for PlainCall {
+impl Drop for RawCall {
     fn drop(&mut self) {
-        self.0.plain.fetch_sub(1, Ordering::Relaxed);
+        self.0.passed_through.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

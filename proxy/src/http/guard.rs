@@ -19,18 +19,18 @@ use super::{
     forwarded::limited_by,
     incoming::BodyLimits,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
-    names::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
-    plain::PlainCalls,
-    presence::Presence,
+    passthrough::Passthrough,
     refused::Refused,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
-    weight::Weight,
     whole,
 };
 use crate::{
     app::App,
+    presence::Presence,
+    rebinding::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
     scope::{Caller, Identity, new_request_id},
     tokens::Accepted,
+    weight::Weight,
 };
 
 /// How long a refusal takes that the client should have waited for.
@@ -44,7 +44,7 @@ pub(super) struct Gate {
     pub app: Arc<App>,
     pub limits: HttpLimits,
     pub sessions: Arc<OwnedSessions>,
-    pub plain: PlainCalls,
+    pub passthrough: Passthrough,
     pub bodies: BodyLimits,
     /// The names under which it may be asked.
     pub hosts: Vec<HostPattern>,
@@ -119,7 +119,7 @@ impl Gate {
             .and_then(|id| self.sessions.presence(id));
         let here = presence.as_ref().map(Presence::here);
         let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
-        if let Some(response) = self.plain.answer(&head, &body, &caller).await {
+        if let Some(response) = self.passthrough.answer(&head, &body, &caller).await {
             return Ok(response.map(|body| HeldBody::around(body, permit, here, None).into()));
         }
         let mut request = Request::from_parts(head, Body::from(body));

@@ -7,12 +7,14 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
+use crate::downstream::{Call, CallBody};
+
 /// What is to be done.
 pub enum Plan {
     /// Run code here.
     Run(Box<RunPlan>),
     /// Call a tool of a downstream server.
-    Tool(ToolPlan),
+    Tool(Call),
     /// Nothing is to be run; this is the answer.
     Answer(Value),
 }
@@ -28,6 +30,9 @@ pub struct RunPlan {
     /// The capabilities that the code may call, also those that only nested ones call, by the target of the call.
     #[serde(default)]
     pub capabilities: HashMap<String, Nested>,
+    /// What stands for those that were deleted or can't be seen any more, by the target of the call.
+    #[serde(default)]
+    pub missing: HashMap<String, String>,
 }
 
 /// A capability that the code may call.
@@ -40,11 +45,17 @@ pub struct Nested {
     pub parameters_schema: Option<Json>,
 }
 
-#[derive(Debug, Deserialize)]
-pub struct ToolPlan {
-    pub server: String,
-    pub tool: String,
-    pub args: Option<rmcp::model::JsonObject>,
+#[derive(Deserialize)]
+struct ToolPlan {
+    server: String,
+    tool: String,
+    args: Option<rmcp::model::JsonObject>,
+}
+
+impl From<ToolPlan> for Call {
+    fn from(ToolPlan { server, tool, args }: ToolPlan) -> Call {
+        Call { server, tool, body: CallBody::Parsed(args) }
+    }
 }
 
 #[derive(Deserialize)]
@@ -53,11 +64,10 @@ struct Status {
 }
 
 impl RunPlan {
-    /// Names in the place of FQDNs, which the linked code calls by and agents never see.
-    pub fn with_names(&self, text: &str) -> String {
-        self.capabilities.iter().fold(text.to_owned(), |text, (key, nested)| {
-            if text.contains(key.as_str()) { text.replace(key.as_str(), &nested.name) } else { text }
-        })
+    /// Names for the FQDNs that the linked code calls by and agents never see.
+    pub fn names(&self) -> HashMap<String, String> {
+        let called = self.capabilities.iter().map(|(key, nested)| (key.clone(), nested.name.clone()));
+        called.chain(self.missing.clone()).collect()
     }
 }
 
@@ -66,7 +76,7 @@ impl Plan {
         let Status { status } = serde_json::from_str(plan.get())?;
         match status.as_str() {
             "run" => serde_json::from_str(plan.get()).map(|plan| Plan::Run(Box::new(plan))),
-            "tool" => serde_json::from_str(plan.get()).map(Plan::Tool),
+            "tool" => serde_json::from_str(plan.get()).map(|plan: ToolPlan| Plan::Tool(plan.into())),
             _ => serde_json::from_str(plan.get()).map(Plan::Answer),
         }
     }

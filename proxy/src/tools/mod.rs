@@ -1,85 +1,150 @@
 //! The tools that a scope has: the built-in ones, its capabilities, and those of the downstream servers.
 
 pub mod answer;
+mod ask;
 pub mod builtin;
 pub(crate) mod known;
-pub mod registration;
+mod registration;
 
 use std::{sync::Arc, time::Duration};
 
 use rmcp::model::{JsonObject, Tool};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::watch;
 
 use crate::{
-    app::App,
+    changes::Changes,
     database::{Database, DatabaseError, ToolRow},
+    downstream::Downstreams,
     scope::{Caller, Scope},
 };
+use known::KnownTools;
+use registration::Registration;
 
 const SHORT_WAIT: Duration = Duration::from_secs(2);
 
-/// All tools of the caller's scope, on one page: most clients read no second one.
-pub async fn list(app: &Arc<App>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-    registration::scope_in_use(app, caller).await;
-    let last = app.known.last_list(caller.scope());
-    // With something to fall back on, nobody needs to wait for Postgres for long.
-    let database = if last.is_some() { app.database.in_a_hurry(SHORT_WAIT) } else { app.database.clone() };
-    let tools = match current(app, caller, &database).await {
-        Err(error) if error.is_passing() => {
-            tracing::warn!(%error, "the last known list of tools is given");
-            last.ok_or(error)?
-        }
-        listed => listed?,
-    };
-    app.changes.was_given(caller.scope(), &tools);
-    Ok(tools)
+/// The tools of all scopes that are in use.
+pub struct Catalog {
+    database: Database,
+    servers: Downstreams,
+    /// The downstream servers that aren't disabled.
+    pub server_names: Vec<String>,
+    pub(crate) known: KnownTools,
+    pub(crate) changes: Changes,
+    registration: Registration,
 }
 
-/// The list as it is now, for those who were given one before.
-pub(crate) async fn list_again(app: &Arc<App>, scope: &Scope) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-    let caller = app.own_caller(scope.clone());
-    current(app, &caller, &app.database.in_a_hurry(SHORT_WAIT)).await
-}
-
-/// What Postgres says, unless that is known.
-async fn current(
-    app: &Arc<App>,
-    caller: &Caller,
-    database: &Database,
-) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-    if let Some(tools) = app.known.list(caller.scope()) {
-        return Ok(tools);
+impl Catalog {
+    pub fn new(database: Database, servers: Downstreams) -> Arc<Catalog> {
+        Arc::new(Catalog {
+            server_names: servers.names(),
+            database,
+            servers,
+            known: KnownTools::default(),
+            changes: Changes::default(),
+            registration: Registration::default(),
+        })
     }
-    let asked = app.known.moment();
-    let rows = database.tools(caller, &app.server_names).await?;
-    let mut tools = builtin::tools().to_vec();
-    tools.extend(rows.into_iter().map(listed));
-    let tools = Arc::new(tools);
-    app.known.keep_list(caller.scope(), tools.clone(), asked);
-    Ok(tools)
+
+    /// All tools of the caller's scope, on one page: most clients read no second one.
+    pub async fn list(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
+        self.scope_in_use(caller).await;
+        let last = self.known.last_list(caller.scope());
+        // With something to fall back on, nobody needs to wait for Postgres for long.
+        let database =
+            if last.is_some() { self.database.in_a_hurry(SHORT_WAIT) } else { self.database.clone() };
+        let tools = match self.current(caller, &database).await {
+            Err(error) if error.is_passing() => {
+                tracing::warn!(%error, "the last known list of tools is given");
+                last.ok_or(error)?
+            }
+            listed => listed?,
+        };
+        self.changes.was_given(caller.scope(), &tools);
+        Ok(tools)
+    }
+
+    /// The list as it is now, for those who were given one before.
+    pub(crate) async fn list_again(&self, scope: &Scope) -> Result<Arc<Vec<Tool>>, DatabaseError> {
+        let caller = Caller::proxy(scope.clone());
+        self.current(&caller, &self.database.in_a_hurry(SHORT_WAIT)).await
+    }
+
+    /// Changes of the scope's list from now on.
+    pub(crate) fn subscribe(&self, scope: &Scope) -> watch::Receiver<u64> {
+        self.changes.subscribe(scope, self.known.last_list(scope))
+    }
+
+    /// Whoever made a change sees it in the next list, though the database's notification may still be on its way.
+    pub(crate) fn may_have_changed(&self, scope: &Scope) {
+        self.known.changed(&scope.place());
+    }
+
+    /// From the cache, or else from Postgres.
+    async fn current(&self, caller: &Caller, database: &Database) -> Result<Arc<Vec<Tool>>, DatabaseError> {
+        if let Some(tools) = self.known.list(caller.scope()) {
+            return Ok(tools);
+        }
+        let asked = self.known.moment();
+        let rows = database.tools(caller, &self.server_names).await?;
+        let mut tools = builtin::tools().to_vec();
+        tools.extend(rows.into_iter().map(listed));
+        let tools = Arc::new(tools);
+        self.known.keep_list(caller.scope(), tools.clone(), asked);
+        Ok(tools)
+    }
 }
 
 fn listed(row: ToolRow) -> Tool {
-    let schema = object_schema(row.input_schema);
-    let mut tool = Tool::new_with_raw(row.tool_name, row.description.map(Into::into), Arc::new(schema))
-        .with_title(row.name.clone());
-    if let Some(Value::Object(schema)) = row.output_schema {
-        tool = tool.with_raw_output_schema(Arc::new(schema));
+    let mut tool = match &row.definition {
+        Some(definition) => defined(definition),
+        None => described(row.description, row.input_schema, row.output_schema),
+    };
+    if tool.input_schema.get("type") != Some(&json!("object")) {
+        // MCP wants an object's schema, whatever was inferred or registered.
+        Arc::make_mut(&mut tool.input_schema).insert("type".into(), json!("object"));
     }
-    let mut meta = vec![("kind", json!(row.kind)), ("name", json!(row.name))];
-    meta.extend(row.server.map(|server| ("server", json!(server))));
-    meta.extend(row.fqdn.map(|fqdn| ("fqdn", json!(fqdn))));
-    tool.with_meta(answer::tool_meta(meta))
+    tool.name = row.tool_name.into();
+    tool.title.get_or_insert_with(|| row.name.clone());
+    let mut ours = vec![("kind", json!(row.kind)), ("name", json!(row.name))];
+    ours.extend(row.server.map(|server| ("server", json!(server))));
+    ours.extend(row.fqdn.map(|fqdn| ("fqdn", json!(fqdn))));
+    tool.meta.get_or_insert_default().0.extend(answer::tool_meta(ours).0);
+    tool
 }
 
-/// MCP wants an object schema, whatever was inferred or registered.
-fn object_schema(schema: Option<Value>) -> JsonObject {
-    let mut schema = match schema {
-        Some(Value::Object(schema)) => schema,
-        _ => JsonObject::new(),
+/// A tool as its server lists it; if MCP has no such tool, what can be used of it.
+fn defined(definition: &RawValue) -> Tool {
+    serde_json::from_str(definition.get()).unwrap_or_else(|_| {
+        let mut parts: JsonObject = serde_json::from_str(definition.get()).unwrap_or_default();
+        let description = parts.get("description").and_then(Value::as_str).map(str::to_owned);
+        described(description, parts.remove("inputSchema"), parts.remove("outputSchema"))
+    })
+}
+
+fn described(description: Option<String>, input: Option<Value>, output: Option<Value>) -> Tool {
+    let object = |schema: Option<Value>| match schema {
+        Some(Value::Object(schema)) => Some(Arc::new(schema)),
+        _ => None,
     };
-    if schema.get("type") != Some(&json!("object")) {
-        schema.insert("type".into(), json!("object"));
+    let mut tool = Tool::default();
+    tool.description = description.map(Into::into);
+    tool.input_schema = object(input).unwrap_or_default();
+    tool.output_schema = object(output);
+    tool
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::to_raw_value};
+
+    use super::defined;
+
+    #[test]
+    fn a_tool_that_mcp_does_not_know_is_listed_as_far_as_it_goes() {
+        let tool = json!({"name": "a", "title": 5, "description": "d", "outputSchema": {"type": "object"}});
+        let tool = defined(&to_raw_value(&tool).unwrap());
+        assert_eq!((tool.description.as_deref(), tool.title.as_deref()), (Some("d"), None));
+        assert!(tool.input_schema.is_empty() && tool.output_schema.is_some());
     }
-    schema
 }

@@ -6,7 +6,8 @@ use pml_proxy::downstream::{CallContext, DownstreamError, RestartPolicy, ServerS
 use serde_json::json;
 
 use crate::peers::{
-    call, complete, downstreams, journal, kill, last_started, moody, npm, status, text, until, with_policy,
+    call, complete, downstreams, journal, kill, last_started, moody, npm, parsed, status, text, until,
+    with_policy,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,8 +147,8 @@ async fn a_flood_on_stderr_blocks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let servers = downstreams(json!({"moody": moody(&folder.path().join("journal"))}));
     let context = CallContext { request_id: "flood".to_owned(), ..CallContext::default() };
-    let args = crate::peers::object(json!({"lines": 50_000}));
-    let answer = servers.call("moody", "complain", args, context).await.unwrap();
+    let args = json!({"lines": 50_000});
+    let answer = servers.call(&parsed("moody", "complain", args), context).await.unwrap();
     assert_eq!(text(&complete(answer)), "complained");
     servers.close().await;
 }

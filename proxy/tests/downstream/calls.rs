@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::peers::{call, complete, downstreams, journal, moody, npm, object, text, until};
+use crate::peers::{call, complete, downstreams, journal, moody, npm, parsed, text, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_arrives_in_order_and_all_of_it() {
@@ -15,7 +15,7 @@ async fn progress_arrives_in_order_and_all_of_it() {
     let servers = downstreams(json!({"moody": moody(&folder.path().join("journal"))}));
     let (progress, mut received) = mpsc::unbounded_channel();
     let context = CallContext { progress: Some(progress), ..CallContext::default() };
-    let answer = servers.call("moody", "burst", object(json!({"steps": 500})), context).await.unwrap();
+    let answer = servers.call(&parsed("moody", "burst", json!({"steps": 500})), context).await.unwrap();
     assert_eq!(text(&complete(answer)), "done");
     let mut steps = Vec::new();
     while let Some(Progress { progress, total, .. }) = received.recv().await {
@@ -31,8 +31,8 @@ async fn progress_of_a_real_long_operation() {
     let servers = downstreams(json!({"everything": npm("mcp-server-everything", &["stdio"])}));
     let (progress, mut received) = mpsc::unbounded_channel();
     let context = CallContext { progress: Some(progress), ..CallContext::default() };
-    let args = object(json!({"duration": 1, "steps": 4}));
-    servers.call("everything", "trigger-long-running-operation", args, context).await.unwrap();
+    let args = json!({"duration": 1, "steps": 4});
+    servers.call(&parsed("everything", "trigger-long-running-operation", args), context).await.unwrap();
     let mut steps = Vec::new();
     while let Some(step) = received.recv().await {
         steps.push(step.progress);
@@ -50,7 +50,7 @@ async fn cancelling_reaches_the_server() {
     let context = CallContext { cancel: cancel.clone(), ..CallContext::default() };
     let calling = tokio::spawn({
         let servers = Arc::clone(&servers);
-        async move { servers.call("moody", "cancellable", None, context).await }
+        async move { servers.call(&parsed("moody", "cancellable", json!({})), context).await }
     });
     until("it waits", async || journal(&path).contains(&"waiting".to_owned()).then_some(())).await;
     cancel.cancel();
@@ -87,7 +87,7 @@ async fn a_timeout_cancels_and_the_server_goes_on() {
     let path = folder.path().join("journal");
     let servers = downstreams(json!({"moody": moody(&path)}));
     let context = CallContext { timeout: Some(Duration::from_millis(300)), ..CallContext::default() };
-    let error = servers.call("moody", "cancellable", None, context).await.unwrap_err();
+    let error = servers.call(&parsed("moody", "cancellable", json!({})), context).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the call of \"cancellable\" at the server \"moody\" took longer than 0.3 s and was cancelled"
@@ -109,9 +109,11 @@ async fn the_entry_sets_the_timeout_and_progress_does_not_extend_it() {
     servers.list("everything").await.unwrap();
     let (progress, mut received) = mpsc::unbounded_channel();
     let context = CallContext { progress: Some(progress), ..CallContext::default() };
-    let args = object(json!({"duration": 600, "steps": 6000}));
-    let error =
-        servers.call("everything", "trigger-long-running-operation", args, context).await.unwrap_err();
+    let args = json!({"duration": 600, "steps": 6000});
+    let error = servers
+        .call(&parsed("everything", "trigger-long-running-operation", args), context)
+        .await
+        .unwrap_err();
     assert!(matches!(error, DownstreamError::Timeout { .. }), "{error}");
     assert!(received.recv().await.is_some(), "there was progress");
     servers.close().await;

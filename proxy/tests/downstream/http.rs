@@ -11,7 +11,7 @@ use pml_proxy::downstream::{CallContext, DownstreamError, Progress, ServerState}
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::peers::{call, downstreams, folder, node, object, status, text, until};
+use crate::peers::{call, downstreams, folder, node, parsed, status, text, until};
 
 /// `server-everything` on a port.
 pub(crate) struct Everything {
@@ -59,8 +59,8 @@ async fn calls_progress_and_concurrency_over_http() {
     let servers = Arc::new(downstreams(server.entry()));
     let (progress, mut received) = mpsc::unbounded_channel();
     let context = CallContext { progress: Some(progress), ..CallContext::default() };
-    let args = object(json!({"duration": 0.4, "steps": 4}));
-    servers.call("everything", "trigger-long-running-operation", args, context).await.unwrap();
+    let args = json!({"duration": 0.4, "steps": 4});
+    servers.call(&parsed("everything", "trigger-long-running-operation", args), context).await.unwrap();
     let mut steps = Vec::new();
     while let Some(Progress { progress, .. }) = received.recv().await {
         steps.push(progress);
@@ -127,10 +127,10 @@ async fn a_call_in_flight_fails_when_the_server_dies() {
     let servers = Arc::new(downstreams(server.entry()));
     let (progress, mut received) = mpsc::unbounded_channel();
     let context = CallContext { progress: Some(progress), ..CallContext::default() };
-    let args = object(json!({"duration": 600, "steps": 6000}));
+    let args = json!({"duration": 600, "steps": 6000});
     let calling = tokio::spawn({
         let servers = Arc::clone(&servers);
-        async move { servers.call("everything", "trigger-long-running-operation", args, context).await }
+        async move { servers.call(&parsed("everything", "trigger-long-running-operation", args), context).await }
     });
     received.recv().await.expect("it runs");
     server.kill();

@@ -4,6 +4,6 @@ mod blips;
 mod calls;
 mod http;
 mod orphans;
+mod passthrough;
 mod peers;
-mod plain;
 mod servers;

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pml_proxy::downstream::{CallContext, Downstreams, RestartPolicy, ServerStatus, parse_servers};
+use pml_proxy::downstream::{
+    Answer, Call, CallBody, CallContext, DownstreamError, Downstreams, RestartPolicy, ServerStatus,
+    parse_servers,
+};
 use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use serde_json::{Value, json};
 
@@ -65,11 +68,22 @@ pub(crate) fn with_policy(entries: Value, policy: &RestartPolicy) -> Downstreams
     Downstreams::with_policy(parsed.servers, policy)
 }
 
-pub(crate) fn object(value: Value) -> Option<JsonObject> {
+fn object(value: Value) -> Option<JsonObject> {
     match value {
         Value::Object(object) => Some(object),
         other => panic!("{other} isn't an object"),
     }
+}
+
+/// A call of a tool with parsed arguments.
+pub(crate) fn parsed(server: &str, tool: &str, args: Value) -> Call {
+    Call { server: server.to_owned(), tool: tool.to_owned(), body: CallBody::Parsed(object(args)) }
+}
+
+/// The same, to be passed through as it is.
+pub(crate) fn raw(server: &str, tool: &str, args: &Value) -> Call {
+    let args = serde_json::value::to_raw_value(args).expect("JSON");
+    Call { server: server.to_owned(), tool: tool.to_owned(), body: CallBody::Raw(Some(args)) }
 }
 
 /// A call with nothing special about it.
@@ -78,28 +92,27 @@ pub(crate) async fn call(
     server: &str,
     tool: &str,
     args: Value,
-) -> Result<CallToolResult, pml_proxy::downstream::DownstreamError> {
-    let answer = downstreams.call(server, tool, object(args), CallContext::default()).await;
-    answer.map(complete)
+) -> Result<CallToolResult, DownstreamError> {
+    downstreams.call(&parsed(server, tool, args), CallContext::default()).await.map(complete)
 }
 
-/// The same, passed on as it is.
-pub(crate) async fn pass_on(
+/// The same, passed through as it is.
+pub(crate) async fn pass_through(
     downstreams: &Downstreams,
     server: &str,
     tool: &str,
     args: Value,
-) -> Result<CallToolResult, pml_proxy::downstream::DownstreamError> {
-    let args = serde_json::value::to_raw_value(&args).expect("JSON");
-    let answer = downstreams.pass_on(server, tool, Some(&args), CallContext::default()).await?;
+) -> Result<CallToolResult, DownstreamError> {
+    let answer = downstreams.call(&raw(server, tool, &args), CallContext::default()).await?;
+    let (is_error, answer) = (answer.is_error(), answer.into_raw());
     let result: CallToolResult = serde_json::from_slice(&answer.result).expect("a result");
-    assert_eq!(answer.is_error, result.is_error == Some(true));
+    assert_eq!((answer.is_error, is_error), (is_error, result.is_error == Some(true)));
     Ok(result)
 }
 
 /// An answer that isn't a question.
-pub(crate) fn complete(answer: CallToolResponse) -> CallToolResult {
-    match answer {
+pub(crate) fn complete(answer: Answer) -> CallToolResult {
+    match answer.into_parsed() {
         CallToolResponse::Complete(result) => result,
         other => panic!("{other:?}"),
     }

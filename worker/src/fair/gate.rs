@@ -1,6 +1,9 @@
 //! Waits for a slot of a fair queue, without blocking.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
 
 use tokio::sync::oneshot;
 
@@ -56,7 +59,7 @@ impl FairGate {
             if state.closed {
                 return Err(Refused::Closed);
             }
-            if state.queue.try_take(tenant) {
+            if state.queue.try_take(tenant, Instant::now()) {
                 return Ok(self.permit(tenant.clone()));
             }
             let waits = state.queue.wait(tenant, bytes, sender);
@@ -77,7 +80,7 @@ impl FairGate {
             if state.closed {
                 return Err(Refused::Closed);
             }
-            if state.queue.try_take(tenant) {
+            if state.queue.try_take(tenant, Instant::now()) {
                 return Ok(self.permit(tenant.clone()));
             }
             let ticket = state.queue.wait_again(tenant, sender);
@@ -109,11 +112,11 @@ impl FairGate {
 
     /// Changes the queue, and lets in whoever is next then.
     fn change(&self, change: impl FnOnce(&mut Queue)) {
-        let mut next = Vec::new();
+        let (mut next, now) = (Vec::new(), Instant::now());
         {
             let mut state = self.lock();
             change(&mut state.queue);
-            while let Some(granted) = state.queue.next() {
+            while let Some(granted) = state.queue.next(now) {
                 next.push(granted);
             }
         }
@@ -132,7 +135,7 @@ impl FairGate {
 impl Drop for Permit {
     fn drop(&mut self) {
         let gate = self.gate.clone();
-        gate.change(|queue| queue.release(&self.tenant));
+        gate.change(|queue| queue.release(&self.tenant, Instant::now()));
     }
 }
 

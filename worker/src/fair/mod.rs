@@ -1,6 +1,7 @@
 //! Shares something scarce between tenants: by construction, so that nobody has to be stopped for another to be served.
 
 mod gate;
+mod present;
 mod queue;
 mod tenant;
 

@@ -6,9 +6,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
+    time::Instant,
 };
 
-use super::Tenant;
+use super::{Tenant, present::Present};
 
 /// How much there is to share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,9 @@ pub struct Shares {
     pub slots: usize,
     /// Further slots, for tenants below their share while the others are taken.
     pub reserve: usize,
+    /// The most that one group may hold while another is present: each slot in use slows down the rest, and who comes
+    /// again every few milliseconds would meet all of them each time.
+    pub in_company: usize,
     /// How many may wait, in all.
     pub queue: usize,
     /// How many of one tenant may wait.
@@ -35,6 +39,7 @@ impl Shares {
         Shares {
             slots,
             reserve,
+            in_company: any,
             queue: any,
             queue_per_tenant: any,
             queue_bytes: any,
@@ -115,13 +120,20 @@ pub(super) struct FairQueue<W> {
     /// Only those that hold something or wait.
     groups: HashMap<Arc<str>, Group<W>>,
     counts: Counts,
+    present: Present,
     /// Counts what happens, so that of equals the one served longest ago can be told.
-    now: u64,
+    turns: u64,
 }
 
 impl<W> FairQueue<W> {
     pub(super) fn new(shares: Shares) -> FairQueue<W> {
-        FairQueue { shares, groups: HashMap::new(), counts: Counts::default(), now: 0 }
+        FairQueue {
+            shares,
+            groups: HashMap::new(),
+            counts: Counts::default(),
+            present: Present::default(),
+            turns: 0,
+        }
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -129,9 +141,9 @@ impl<W> FairQueue<W> {
     }
 
     /// Takes a slot, if there is one for this tenant and nobody before it.
-    pub(super) fn try_take(&mut self, tenant: &Tenant) -> bool {
+    pub(super) fn try_take(&mut self, tenant: &Tenant, now: Instant) -> bool {
         self.member(tenant);
-        let taken = self.may_take(tenant.group(), tenant.name());
+        let taken = self.may_take(tenant.group(), tenant.name(), now);
         if taken {
             self.take(tenant);
         }
@@ -166,7 +178,8 @@ impl<W> FairQueue<W> {
     }
 
     /// Gives a slot back. Somebody may be next.
-    pub(super) fn release(&mut self, tenant: &Tenant) {
+    pub(super) fn release(&mut self, tenant: &Tenant, now: Instant) {
+        self.present.seen(tenant.group(), now);
         if let Some(group) = self.groups.get_mut(tenant.group())
             && let Some(member) = group.members.get_mut(tenant.name())
             && member.held > 0
@@ -179,11 +192,11 @@ impl<W> FairQueue<W> {
     }
 
     /// Gives a slot to who is next, if there is one to give. To be asked again until nobody is.
-    pub(super) fn next(&mut self) -> Option<(Tenant, W)> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<(Tenant, W)> {
         if self.counts.waiting == 0 || self.counts.held >= self.ceiling() {
             return None;
         }
-        let tenant = self.next_tenant()?;
+        let tenant = self.next_tenant(now)?;
         let waiter = self.dequeue(&tenant, 0)?;
         self.take(&tenant);
         Some((tenant, waiter.who))
@@ -216,11 +229,14 @@ impl<W> FairQueue<W> {
     }
 
     /// Whether a tenant may have one more slot now.
-    fn may_take(&self, group: &Arc<str>, name: &Arc<str>) -> bool {
+    fn may_take(&self, group_name: &Arc<str>, name: &Arc<str>, now: Instant) -> bool {
+        let Some(group) = self.groups.get(group_name) else { return false };
+        if group.held >= self.shares.in_company && self.has_company(group_name, now) {
+            return false;
+        }
         if self.counts.held < self.shares.slots {
             return true;
         }
-        let Some(group) = self.groups.get(group) else { return false };
         let Some(member) = group.members.get(name) else { return false };
         if self.counts.held >= self.ceiling() {
             return false;
@@ -234,16 +250,21 @@ impl<W> FairQueue<W> {
             && member.held < share.div_ceil(group.members.len())
     }
 
+    /// Whether another group holds something, waits for it, or did so lately.
+    fn has_company(&self, group: &Arc<str>, now: Instant) -> bool {
+        self.groups.keys().any(|other| other != group) || self.present.others(group, now)
+    }
+
     /// Of those that may have one the group with the fewest, in it the tenant with the fewest; of equals the one served
     /// longest ago.
-    fn next_tenant(&self) -> Option<Tenant> {
+    fn next_tenant(&self, now: Instant) -> Option<Tenant> {
         let mut best: Option<(_, Tenant)> = None;
         for (group_name, group) in self.groups.iter().filter(|(_, group)| group.waiting > 0) {
             let waiting = group.members.iter().filter(|(_, member)| !member.queue.is_empty());
             let next = waiting.min_by_key(|(_, member)| (member.held, member.turn));
             let Some((name, member)) = next else { continue };
             let rank = (group.held, group.turn, member.turn);
-            if best.as_ref().is_none_or(|(other, _)| rank < *other) && self.may_take(group_name, name) {
+            if best.as_ref().is_none_or(|(other, _)| rank < *other) && self.may_take(group_name, name, now) {
                 best = Some((rank, Tenant::new(group_name.clone(), name.clone())));
             }
         }
@@ -300,8 +321,8 @@ impl<W> FairQueue<W> {
     }
 
     fn enqueue(&mut self, tenant: &Tenant, bytes: usize, who: W, first: bool) -> Ticket {
-        self.now += 1;
-        let ticket = Ticket(self.now);
+        self.turns += 1;
+        let ticket = Ticket(self.turns);
         let waiter = Waiter { ticket, bytes, who };
         let member = self.member(tenant);
         member.bytes += bytes;
@@ -330,21 +351,21 @@ impl<W> FairQueue<W> {
     }
 
     fn take(&mut self, tenant: &Tenant) {
-        self.now += 1;
-        let now = self.now;
+        self.turns += 1;
+        let turn = self.turns;
         let member = self.member(tenant);
         member.held += 1;
-        member.turn = now;
+        member.turn = turn;
         if let Some(group) = self.groups.get_mut(tenant.group()) {
             group.held += 1;
-            group.turn = now;
+            group.turn = turn;
         }
         self.counts.held += 1;
     }
 
     /// The tenant's entry; a new one comes after all that are there.
     fn member(&mut self, tenant: &Tenant) -> &mut Member<W> {
-        let turn = self.now;
+        let turn = self.turns;
         let group = self.groups.entry(tenant.group().clone()).or_insert_with(|| Group {
             held: 0,
             waiting: 0,
@@ -373,6 +394,8 @@ impl<W> FairQueue<W> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use proptest::prelude::*;
 
     use super::{FairQueue, Full, FullOf, Shares, Tenant, Ticket};
@@ -381,6 +404,7 @@ mod tests {
         Shares {
             slots,
             reserve,
+            in_company: usize::MAX,
             queue: 100,
             queue_per_tenant: 100,
             queue_bytes: 1_000,
@@ -397,8 +421,8 @@ mod tests {
         let mut order = Vec::new();
         let mut held = vec![Tenant::from(first)];
         while let Some(tenant) = held.pop() {
-            queue.release(&tenant);
-            while let Some((next, who)) = queue.next() {
+            queue.release(&tenant, Instant::now());
+            while let Some((next, who)) = queue.next(Instant::now()) {
                 order.push(who);
                 held.push(next);
             }
@@ -409,7 +433,7 @@ mod tests {
     #[test]
     fn a_tenant_with_many_runs_does_not_hold_up_one_with_few() {
         let mut queue = FairQueue::new(shares(1, 0));
-        assert!(queue.try_take(&"busy".into()));
+        assert!(queue.try_take(&"busy".into(), Instant::now()));
         for who in 0..10 {
             wait(&mut queue, "busy", who);
         }
@@ -421,7 +445,7 @@ mod tests {
     #[test]
     fn whoever_holds_less_than_its_share_does_not_wait() {
         let mut queue = FairQueue::<u32>::new(shares(4, 4));
-        let takes = |queue: &mut FairQueue<u32>, tenant: &str| queue.try_take(&tenant.into());
+        let takes = |queue: &mut FairQueue<u32>, tenant: &str| queue.try_take(&tenant.into(), Instant::now());
         assert_eq!((0..6).filter(|_| takes(&mut queue, "busy")).count(), 4, "one alone has the slots");
         assert_eq!((0..6).filter(|_| takes(&mut queue, "quiet")).count(), 2, "the other its half");
         assert!(!takes(&mut queue, "busy"));
@@ -432,18 +456,18 @@ mod tests {
     fn the_tenants_of_a_group_share_what_the_group_has() {
         let mut queue = FairQueue::<u32>::new(shares(4, 8));
         let of = |name: &str| Tenant::new("org", name);
-        assert_eq!((0..9).filter(|_| queue.try_take(&of("busy"))).count(), 4);
-        assert_eq!((0..9).filter(|_| queue.try_take(&of("quiet"))).count(), 2);
-        let others = (0..50).filter(|n| queue.try_take(&of(&n.to_string()))).count();
+        assert_eq!((0..9).filter(|_| queue.try_take(&of("busy"), Instant::now())).count(), 4);
+        assert_eq!((0..9).filter(|_| queue.try_take(&of("quiet"), Instant::now())).count(), 2);
+        let others = (0..50).filter(|n| queue.try_take(&of(&n.to_string()), Instant::now())).count();
         assert_eq!(others, 2, "half of the reserve is for other groups");
-        assert!(queue.try_take(&"another".into()));
+        assert!(queue.try_take(&"another".into(), Instant::now()));
     }
 
     #[test]
     fn a_full_queue_says_what_is_full() {
         let limits = Shares { queue: 3, queue_per_tenant: 2, queue_bytes_per_tenant: 10, ..shares(1, 0) };
         let mut queue = FairQueue::new(limits);
-        assert!(queue.try_take(&"a".into()));
+        assert!(queue.try_take(&"a".into(), Instant::now()));
         wait(&mut queue, "a", 1);
         let full = queue.wait(&"a".into(), 11, 2).ticket;
         assert_eq!(full, Err(Full { of: FullOf::BytesOfTenant, most: 10 }));
@@ -461,23 +485,42 @@ mod tests {
     #[test]
     fn who_gives_up_makes_room_and_is_not_served() {
         let mut queue = FairQueue::new(Shares { queue: 2, ..shares(1, 0) });
-        assert!(queue.try_take(&"a".into()));
+        assert!(queue.try_take(&"a".into(), Instant::now()));
         let ticket = wait(&mut queue, "a", 1);
         wait(&mut queue, "a", 2);
         queue.give_up(&"a".into(), ticket);
         queue.give_up(&"a".into(), ticket);
         wait(&mut queue, "a", 3);
         assert_eq!(served(&mut queue, "a"), [2, 3]);
-        assert!(queue.try_take(&"a".into()), "the slot is free again");
+        assert!(queue.try_take(&"a".into(), Instant::now()), "the slot is free again");
     }
 
     #[test]
     fn who_comes_back_is_before_the_others_of_its_tenant_whatever_the_bounds() {
         let mut queue = FairQueue::new(Shares { queue: 1, ..shares(1, 0) });
-        assert!(queue.try_take(&"a".into()));
+        assert!(queue.try_take(&"a".into(), Instant::now()));
         wait(&mut queue, "a", 1);
         queue.wait_again(&"a".into(), 2);
         assert_eq!(served(&mut queue, "a"), [2, 1]);
+    }
+
+    #[test]
+    fn who_is_alone_has_all_slots_and_in_company_only_some() {
+        let mut queue = FairQueue::new(Shares { in_company: 2, ..shares(4, 4) });
+        let (busy, quiet, start) = ("busy".into(), "quiet".into(), Instant::now());
+        assert_eq!((0..6).filter(|_| queue.try_take(&busy, start)).count(), 4);
+        wait(&mut queue, "busy", 1);
+        assert!(queue.try_take(&quiet, start), "whatever others hold");
+        queue.release(&quiet, start);
+        for _ in 0..2 {
+            queue.release(&busy, start);
+            assert_eq!(queue.next(start), None, "somebody else was here");
+        }
+        queue.release(&busy, start);
+        assert_eq!(queue.next(start), Some((busy.clone(), 1)), "there are always some");
+        assert!(!queue.try_take(&busy, start));
+        let later = start + Duration::from_secs(1);
+        assert_eq!((0..6).filter(|_| queue.try_take(&busy, later)).count(), 2, "alone again");
     }
 
     #[derive(Clone, Debug)]
@@ -517,7 +560,7 @@ mod tests {
                 Step::Arrive { group, member, bytes } => {
                     let tenant = Tenant::new(format!("g{group}"), format!("m{member}"));
                     self.arrived += 1;
-                    if self.queue.try_take(&tenant) {
+                    if self.queue.try_take(&tenant, Instant::now()) {
                         self.held.push(tenant);
                     } else {
                         let waits = self.queue.wait(&tenant, *bytes, self.arrived);
@@ -530,11 +573,11 @@ mod tests {
                 }
                 Step::Release(at) if !self.held.is_empty() => {
                     let tenant = self.held.remove(at % self.held.len());
-                    self.queue.release(&tenant);
+                    self.queue.release(&tenant, Instant::now());
                 }
                 Step::ReleaseOldest if !self.held.is_empty() => {
                     let tenant = self.held.remove(0);
-                    self.queue.release(&tenant);
+                    self.queue.release(&tenant, Instant::now());
                 }
                 Step::GiveUp(at) if !self.waiting.is_empty() => {
                     let (tenant, _, _, ticket) = self.waiting.swap_remove(at % self.waiting.len());
@@ -542,7 +585,7 @@ mod tests {
                 }
                 _ => {}
             }
-            while let Some((tenant, who)) = self.queue.next() {
+            while let Some((tenant, who)) = self.queue.next(Instant::now()) {
                 let at = self.waiting.iter().position(|(_, _, waits, _)| *waits == who).expect("it waits");
                 assert_eq!(self.waiting.remove(at).0, tenant);
                 self.held.push(tenant);
@@ -619,9 +662,10 @@ mod tests {
         fn everyone_is_served(
             slots in 1..4_usize,
             reserve in 0..4_usize,
+            in_company in 1..9_usize,
             steps in prop::collection::vec(step(), 1..80),
         ) {
-            let mut model = Model::new(shares(slots, reserve));
+            let mut model = Model::new(Shares { in_company, ..shares(slots, reserve) });
             for step in &steps {
                 model.step(step);
             }

@@ -10,11 +10,11 @@ use crate::Tenant;
 /// A run that computes for less counts as nothing, however many there are.
 const FREE: Duration = Duration::from_millis(2);
 /// How much more makes a heavy user.
-const HEAVY: f64 = 0.25;
+const HEAVY: f64 = 0.05;
 /// How much of it is forgotten in a second: little, because behind the others a heavy user computes less.
 const FORGOTTEN: f64 = 0.02;
 /// No more is remembered, so that everybody is light again after a minute and a half.
-const MOST: f64 = 2.0;
+const MOST: f64 = 1.8;
 /// So many are remembered before those who have become light are looked for.
 const REMEMBERED: usize = 1_000;
 

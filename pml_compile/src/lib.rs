@@ -1,0 +1,113 @@
+//! The compiler, free of I/O: from an agent's TypeScript to everything the registry keeps about it. It links SWC, so only
+//! what compiles depends on it: the extension, and not the proxy.
+
+#![forbid(unsafe_code)]
+
+mod bindings;
+mod blame;
+pub mod canonical;
+mod depth;
+mod early_errors;
+mod edits;
+mod enums;
+mod error;
+mod executable;
+mod generate;
+mod interrupt;
+mod lift;
+mod link;
+mod names;
+mod output;
+mod parameters;
+mod parse;
+mod pauses;
+mod provides;
+mod references;
+mod source;
+mod stack;
+mod strip;
+mod structure;
+mod value;
+
+use std::collections::HashMap;
+
+pub use depth::MAX_DEPTH;
+pub use error::{CompileError, ErrorKind, line_and_column};
+pub use generate::{Dag, DagTask, GenerateError, Pipeline, PipelineSource, dag_code, pipeline, tool_code};
+pub use interrupt::interruptible;
+pub use lift::{Lifted, LiftedKind, LiftedLiteral};
+pub use link::Lookup;
+pub use parameters::Parameters;
+pub use parse::MAX_CODE_BYTES;
+pub use provides::{
+    FieldMapping, ProvidesEdge, ToolSchema, ToolsByInput, coverage, field_mapping, provides_edge,
+};
+pub use references::{Reference, References, Unresolved};
+pub use source::Source;
+pub use structure::{ArgumentValue, Arguments, Coverage, Edge, EdgeKind, Node, Structure};
+
+/// Every reference to a possible capability or tool, and what can't be resolved statically.
+pub fn references(code: &str) -> Result<References, CompileError> {
+    Ok(Source::parse(code)?.references().clone())
+}
+
+/// The code with each reference that `lookup` knows replaced by its FQDN. Everything else keeps its bytes.
+pub fn link(code: &str, lookup: &Lookup) -> Result<String, CompileError> {
+    Ok(Source::parse(code)?.link(lookup))
+}
+
+/// The reverse of [`link`]: FQDNs become the names that `names` (FQDN → name) has for them today.
+pub fn display(code: &str, names: &HashMap<String, String>) -> Result<String, CompileError> {
+    Ok(Source::parse(code)?.display(names))
+}
+
+/// The JSON Schema (2020-12) of `args`, from how the code uses it.
+pub fn infer_parameters(code: &str) -> Result<serde_json::Value, CompileError> {
+    Ok(Source::parse(code)?.infer_parameters())
+}
+
+/// The code with literals that look like secrets or settings turned into parameters.
+pub fn lift_literals(code: &str) -> Result<Lifted, CompileError> {
+    Ok(Source::parse(code)?.lift_literals())
+}
+
+/// The code as JavaScript, with neither links nor probes.
+pub fn without_types(code: &str) -> Result<String, CompileError> {
+    Source::parse(code)?.without_types()
+}
+
+/// What the caller knows when it compiles.
+#[derive(Debug, Clone, Default)]
+pub struct CompileOptions {
+    /// The names in the code that are capabilities, and their FQDNs.
+    pub lookup: Lookup,
+    /// What is known of the tools and capabilities it may call, by name or FQDN; gives the provides edges.
+    pub schemas: HashMap<String, ToolSchema>,
+}
+
+/// All that one parse of the code gives.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    pub references: References,
+    /// The code with FQDNs in the place of names.
+    pub linked: String,
+    /// The canonical hash of `linked`.
+    pub linked_hash: String,
+    pub structure: Structure,
+    /// The JSON Schema of `args`, from how the code uses it.
+    pub parameters: Parameters,
+    /// The JSON Schema of what the code returns, if it can be told.
+    pub output: Option<serde_json::Value>,
+    /// JavaScript that reports its path: the body of an async function, line by line the code it was made from.
+    pub executable: String,
+}
+
+/// Compiles code, in one parse.
+pub fn compile(code: &str, options: &CompileOptions) -> Result<Compiled, CompileError> {
+    Source::parse(code)?.compile(options)
+}
+
+#[cfg(test)]
+mod growth_tests;
+#[cfg(test)]
+mod link_tests;

@@ -1,0 +1,303 @@
+//! What the code gives back: a JSON Schema from its `return` statements, as far as they can be read without running it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value as Json};
+use swc_atoms::Atom;
+use swc_ecma_ast::{Class, Expr, Function, Pat, ReturnStmt};
+use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
+
+use super::bindings::Bindings;
+use super::link::Lookup;
+use super::parameters::json_type;
+use super::parse::Parsed;
+use super::provides::ToolSchema;
+use super::references::References;
+use super::value::{Chain, Draft, Key, Root, draft_of};
+
+/// What returns more kinds of things than this returns anything.
+const MAX_ALTERNATIVES: usize = 32;
+
+/// The schema of what the code returns; `None` if nothing can be said about it.
+pub(crate) fn infer(
+    parsed: &Parsed<'_>,
+    bindings: &Bindings,
+    references: &References,
+    lookup: &Lookup,
+    schemas: &HashMap<String, ToolSchema>,
+) -> Option<Json> {
+    let mut finder = Finder { bindings, returned: Vec::new() };
+    for statement in parsed.statements() {
+        statement.visit_with(&mut finder);
+    }
+    let known = Known { references, lookup, schemas };
+    let mut shape: Option<Shape> = None;
+    for draft in finder.returned {
+        let also = known.shape(draft)?;
+        shape = Some(match shape {
+            Some(shape) => shape.or(also),
+            None => also,
+        });
+    }
+    shape.and_then(Shape::into_schema)
+}
+
+struct Finder<'a> {
+    bindings: &'a Bindings,
+    returned: Vec<Draft>,
+}
+
+impl Visit for Finder<'_> {
+    noop_visit_type!();
+
+    fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
+        // A bare `return` gives null.
+        let value = statement.arg.as_deref();
+        self.returned.push(value.map_or(Draft::Literal(Json::Null), |value| draft_of(self.bindings, value)));
+    }
+
+    // Statements are in no expression but functions, and what those return is not what the code returns.
+    fn visit_expr(&mut self, _: &Expr) {}
+    fn visit_function(&mut self, _: &Function) {}
+    fn visit_class(&mut self, _: &Class) {}
+    fn visit_pat(&mut self, _: &Pat) {}
+}
+
+struct Known<'a> {
+    references: &'a References,
+    lookup: &'a Lookup,
+    schemas: &'a HashMap<String, ToolSchema>,
+}
+
+impl Known<'_> {
+    fn shape(&self, draft: Draft) -> Option<Shape> {
+        match draft {
+            Draft::Literal(value) => Some(Shape::Type(json_type(&value))),
+            Draft::Template(_) => Some(Shape::Type("string")),
+            Draft::Object(fields) => self.object(fields),
+            Draft::Array(_) => Some(Shape::Type("array")),
+            Draft::Chain(chain) => self.chain(&chain).map(Shape::Known),
+            Draft::Source(_) => None,
+        }
+    }
+
+    fn object(&self, fields: Vec<(Atom, Draft)>) -> Option<Shape> {
+        // What is spread into it adds fields that can't be seen.
+        let is_seen = fields.iter().all(|(name, _)| *name != *"...");
+        let fields: BTreeMap<String, Field> = fields
+            .into_iter()
+            .filter(|(name, _)| *name != *"...")
+            .map(|(name, field)| {
+                let name = name.as_str().to_owned();
+                (name, Field { shape: self.shape(field).unwrap_or(Shape::Anything), is_required: true })
+            })
+            .collect();
+        (is_seen || !fields.is_empty()).then_some(Shape::Object(fields))
+    }
+
+    /// The result of a tool or capability whose schema says what it gives, or a field of that.
+    fn chain(&self, chain: &Chain) -> Option<Json> {
+        let Root::Call(call) = chain.root else { return None };
+        let reference = &self.references.found[*self.references.by_call.get(&call)?];
+        let called = reference.target(self.lookup).or(reference.candidates.first().map(String::as_str))?;
+        let mut schema = &self.schemas.get(called)?.output;
+        for step in &chain.steps {
+            schema = match &step.key {
+                Key::Index(_) => schema.get("items")?,
+                key => schema.get("properties")?.get(key.as_text()?)?,
+            };
+        }
+        schema.as_object().filter(|schema| !schema.is_empty()).map(|schema| Json::Object(schema.clone()))
+    }
+}
+
+/// What a value can be, before it is written as a schema.
+#[derive(Debug, PartialEq)]
+enum Shape {
+    Anything,
+    Type(&'static str),
+    Object(BTreeMap<String, Field>),
+    /// What a tool's schema says.
+    Known(Json),
+    OneOf(Vec<Shape>),
+}
+
+#[derive(Debug, PartialEq)]
+struct Field {
+    shape: Shape,
+    is_required: bool,
+}
+
+impl Shape {
+    /// What is one or the other. Objects become one, with all fields, that requires those that both require.
+    fn or(self, other: Shape) -> Shape {
+        if self == other {
+            return self;
+        }
+        match (self.opened(), other.opened()) {
+            (Shape::Anything, _) | (_, Shape::Anything) => Shape::Anything,
+            (Shape::Object(one), Shape::Object(other)) => Shape::Object(merged(one, other)),
+            (Shape::OneOf(one), Shape::OneOf(other)) => other.into_iter().fold(Shape::OneOf(one), Shape::or),
+            (Shape::OneOf(mut shapes), also) | (also, Shape::OneOf(mut shapes)) => {
+                let is_same = |known: &&mut Shape| {
+                    matches!((&**known, &also), (Shape::Object(_), Shape::Object(_))) || **known == also
+                };
+                match shapes.iter_mut().find(is_same) {
+                    Some(known) => *known = std::mem::replace(known, Shape::Anything).or(also),
+                    None => shapes.push(also),
+                }
+                if shapes.len() > MAX_ALTERNATIVES { Shape::Anything } else { Shape::OneOf(shapes) }
+            }
+            (one, other) => Shape::OneOf(vec![one, other]),
+        }
+    }
+
+    /// An object that a tool's schema describes, so that it can become one with others.
+    fn opened(self) -> Shape {
+        let Shape::Known(Json::Object(mut schema)) = self else { return self };
+        if schema.get("type").is_none_or(|name| name != "object") {
+            return Shape::Known(Json::Object(schema));
+        }
+        let Some(Json::Object(properties)) = schema.remove("properties") else {
+            return Shape::Known(Json::Object(schema));
+        };
+        let required = schema.get("required").and_then(Json::as_array);
+        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+        let fields = properties.into_iter().map(|(name, field)| {
+            let field = Field { is_required: is_required(&name), shape: Shape::Known(field) };
+            (name, field)
+        });
+        Shape::Object(fields.collect())
+    }
+
+    /// `None` if it can be anything.
+    fn into_schema(self) -> Option<Json> {
+        let mut schema = Map::new();
+        match self {
+            Shape::Anything => return None,
+            Shape::Known(schema) => return Some(schema),
+            Shape::Type(name) => {
+                schema.insert("type".to_owned(), Json::from(name));
+            }
+            Shape::OneOf(shapes) => {
+                let shapes = shapes.into_iter().filter_map(Shape::into_schema).collect();
+                schema.insert("anyOf".to_owned(), Json::Array(shapes));
+            }
+            Shape::Object(fields) => {
+                schema.insert("type".to_owned(), Json::from("object"));
+                let required = fields.iter().filter(|(_, field)| field.is_required);
+                let required: Vec<Json> = required.map(|(name, _)| Json::from(name.as_str())).collect();
+                if !required.is_empty() {
+                    schema.insert("required".to_owned(), Json::Array(required));
+                }
+                let properties = fields.into_iter().map(|(name, field)| {
+                    (name, field.shape.into_schema().unwrap_or_else(|| Json::Object(Map::new())))
+                });
+                schema.insert("properties".to_owned(), Json::Object(properties.collect()));
+            }
+        }
+        Some(Json::Object(schema))
+    }
+}
+
+fn merged(one: BTreeMap<String, Field>, mut other: BTreeMap<String, Field>) -> BTreeMap<String, Field> {
+    let mut fields: BTreeMap<String, Field> = one
+        .into_iter()
+        .map(|(name, field)| {
+            let field = match other.remove(&name) {
+                Some(also) => Field {
+                    is_required: field.is_required && also.is_required,
+                    shape: field.shape.or(also.shape),
+                },
+                None => Field { is_required: false, ..field },
+            };
+            (name, field)
+        })
+        .collect();
+    fields.extend(other.into_iter().map(|(name, field)| (name, Field { is_required: false, ..field })));
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use crate::{CompileOptions, ToolSchema, compile};
+
+    fn output(code: &str) -> Option<Json> {
+        let read = ToolSchema {
+            input: json!({}),
+            output: json!({ "type": "object", "properties": { "content": { "type": "string" } } }),
+        };
+        let options =
+            CompileOptions { schemas: [("fs:read".to_owned(), read)].into(), ..CompileOptions::default() };
+        compile(code, &options).unwrap_or_else(|error| panic!("{code}: {error}")).output
+    }
+
+    #[test]
+    fn objects_are_read_from_what_is_returned() {
+        assert_eq!(
+            output("return { ok: true, text: `a${args.b}`, rest: args.c }"),
+            Some(json!({
+                "type": "object",
+                "required": ["ok", "rest", "text"],
+                "properties": { "ok": { "type": "boolean" }, "text": { "type": "string" }, "rest": {} }
+            }))
+        );
+        assert_eq!(output("return 1"), Some(json!({ "type": "number" })));
+        assert_eq!(output("return args.a + 1"), None);
+        assert_eq!(output("await mcp.fs.write({})"), None);
+        assert_eq!(output("return { ...args }"), None);
+    }
+
+    #[test]
+    fn the_result_of_a_tool_has_the_schema_of_the_tool() {
+        let whole = json!({ "type": "object", "properties": { "content": { "type": "string" } } });
+        assert_eq!(output("return await mcp.fs.read({ path: args.path })"), Some(whole));
+        let text = Some(json!({ "type": "string" }));
+        assert_eq!(output("const file = await mcp.fs.read(args); return file.content"), text);
+        assert_eq!(output("const { content } = await mcp.fs.read(args); return content"), text);
+        assert_eq!(output("return await mcp.fs.unknown(args)"), None);
+    }
+
+    /// However often the alternatives change, they don't lie in each other.
+    #[test]
+    fn many_returns_are_no_deep_schema() {
+        let either = |count: usize| {
+            output(&"if (a) return 1; if (b) return { c: 'x' }; if (b) return { c: 2 };".repeat(count))
+        };
+        assert_eq!(
+            either(1000),
+            Some(json!({ "anyOf": [
+                { "type": "number" },
+                { "type": "object", "required": ["c"], "properties": { "c": { "anyOf": [{ "type": "string" }, { "type": "number" }] } } }
+            ] }))
+        );
+    }
+
+    #[test]
+    fn branches_require_what_they_share() {
+        assert_eq!(
+            output("if (args.a) { return { a: 1, b: 'x' } }\nreturn { a: 2, c: null }"),
+            Some(json!({
+                "type": "object",
+                "required": ["a"],
+                "properties": { "a": { "type": "number" }, "b": { "type": "string" }, "c": { "type": "null" } }
+            }))
+        );
+        assert_eq!(output("const f = () => { return 1 }; return 'x'"), Some(json!({ "type": "string" })));
+        assert_eq!(
+            output("if (args.a) return 1; if (args.b) return 2; return 'x'"),
+            Some(json!({ "anyOf": [{ "type": "number" }, { "type": "string" }] }))
+        );
+        assert_eq!(
+            output("if (args.a) return { error: 'x' }; return await mcp.fs.read(args)"),
+            Some(json!({
+                "type": "object",
+                "properties": { "content": { "type": "string" }, "error": { "type": "string" } }
+            }))
+        );
+        let required = "if (args.a) return { a: 1 }; if (args.b) return { b: 1 }; return { a: 2 }";
+        assert_eq!(output(required).expect("an object").get("required"), None);
+    }
+}

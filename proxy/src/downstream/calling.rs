@@ -1,0 +1,349 @@
+//! One call on its way: sent once, bounded in time, cancellable, its answer passed on as it is.
+
+use std::{sync::Arc, time::Duration};
+
+use pml_worker::Clock;
+use rmcp::{
+    ServiceError,
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientRequest, ErrorData,
+        InputRequiredResult, InputResponses, RequestMetaObject, ServerResult,
+    },
+    service::PeerRequestOptions,
+};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    call::{Answer, Call, CallBody, CallContext, Input},
+    client::{Client, ClientEra},
+    connection::{Broken, Connection, service_reason},
+    error::DownstreamError,
+    passthrough::Passthrough,
+    question::Question,
+    server::Server,
+    tap::OpenCall,
+    waiting::Waiting,
+};
+
+/// How often a server may ask back before it answers.
+const MOST_ROUNDS: usize = 10;
+
+/// Calls a tool. A call that was sent is never sent again.
+pub(super) async fn call(
+    server: &Arc<Server>,
+    call: &Call,
+    context: &CallContext,
+) -> Result<Answer, DownstreamError> {
+    let limit = context.timeout.unwrap_or(server.config.timeout);
+    let clock = context.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit));
+    let calling = Calling { server, call, context, limit, clock };
+    let mut connection = calling.connection().await?;
+    if let Some(level) = context.client.as_ref().and_then(Client::log_level) {
+        connection.log_for(level, limit).await;
+    }
+    calling.clock.restart(limit);
+    let mut input = context.input.clone();
+    let mut is_renewed = false;
+    loop {
+        let sent = match (&call.body, &connection.passthrough) {
+            (CallBody::Raw(args), Some(passthrough)) if context.client.is_none() => {
+                calling.pass_through(&connection, passthrough, args.as_deref()).await?
+            }
+            _ => calling.converse(&connection, &mut input).await?,
+        };
+        match sent {
+            Sent::Answered(answer) => return Ok(answer),
+            // The server has refused it unread, because it doesn't know our session: nothing was done yet.
+            Sent::SessionLost if !is_renewed => {
+                is_renewed = true;
+                connection.report(Broken::SessionLost);
+                server.outage_after(&connection).await;
+                connection = calling.connection().await?;
+            }
+            Sent::SessionLost => {
+                let reason = "it forgets the session again and again".to_owned();
+                return Err(DownstreamError::Down { server: server.name.clone(), reason, next_try: None });
+            }
+        }
+    }
+}
+
+/// What became of a call on one connection.
+enum Sent<T> {
+    Answered(T),
+    SessionLost,
+}
+
+/// How the wait for an answer ended.
+enum Waited<T> {
+    Answered(Result<T, ServiceError>),
+    Cancelled,
+    TimedOut,
+}
+
+struct Calling<'a> {
+    server: &'a Arc<Server>,
+    call: &'a Call,
+    context: &'a CallContext,
+    limit: Duration,
+    clock: Clock,
+}
+
+impl Calling<'_> {
+    fn names(&self) -> (String, String) {
+        (self.server.name.clone(), self.call.tool.clone())
+    }
+
+    fn cancelled(&self) -> DownstreamError {
+        let (server, tool) = self.names();
+        DownstreamError::Cancelled { server, tool }
+    }
+
+    async fn connection(&self) -> Result<Arc<Connection>, DownstreamError> {
+        tokio::select! {
+            biased;
+            () = self.context.cancel.cancelled() => Err(self.cancelled()),
+            connection = self.server.connection() => connection,
+        }
+    }
+
+    /// Asks until the server answers; what it asks back is answered, or is the answer if the client can only be asked so.
+    async fn converse(
+        &self,
+        connection: &Arc<Connection>,
+        input: &mut Input,
+    ) -> Result<Sent<Answer>, DownstreamError> {
+        let mut rounds = 0;
+        loop {
+            let answer = match self.ask(connection, self.params(input)?).await? {
+                Sent::Answered(answer) => answer,
+                Sent::SessionLost => return Ok(Sent::SessionLost),
+            };
+            let answer = match answer {
+                ServerResult::CallToolResult(mut result) => {
+                    // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
+                    result.result_type = Some(rmcp::model::ResultType::COMPLETE);
+                    result.into()
+                }
+                ServerResult::InputRequiredResult(asked) if self.may_ask_back() => asked.into(),
+                ServerResult::InputRequiredResult(asked) if rounds < MOST_ROUNDS => {
+                    rounds += 1;
+                    input.state.clone_from(&asked.request_state);
+                    input.responses = Some(self.answers(asked).await?);
+                    continue;
+                }
+                other => self.other(other)?.into(),
+            };
+            return Ok(Sent::Answered(Answer::Parsed(answer)));
+        }
+    }
+
+    fn params(&self, input: &Input) -> Result<CallToolRequestParams, DownstreamError> {
+        let mut params = CallToolRequestParams::new(self.call.tool.clone());
+        params.arguments = match &self.call.body {
+            CallBody::Parsed(args) => args.clone(),
+            CallBody::Raw(args) => {
+                let args = args.as_ref().map(|args| serde_json::from_str(args.get())).transpose();
+                args.map_err(|error| {
+                    let (server, tool) = self.names();
+                    DownstreamError::BadArguments { server, tool, what: error.to_string() }
+                })?
+            }
+        };
+        params.input_responses.clone_from(&input.responses);
+        params.request_state.clone_from(&input.state);
+        Ok(params)
+    }
+
+    async fn ask(
+        &self,
+        connection: &Arc<Connection>,
+        params: CallToolRequestParams,
+    ) -> Result<Sent<ServerResult>, DownstreamError> {
+        let _in_flight = connection.call_started();
+        let over = CancellationToken::new();
+        let _over = over.clone().drop_guard();
+        let mut request = CallToolRequest::new(params);
+        request.extensions.insert(OpenCall {
+            client: self.context.client.clone(),
+            clock: self.clock.clone(),
+            span: tracing::Span::current(),
+            over,
+            progress: self.context.progress.clone(),
+        });
+        let request = ClientRequest::CallToolRequest(request);
+        let options = self.options(connection);
+        let mut waiting = match connection.peer.send_cancellable_request(request, options).await {
+            Ok(handle) => Waiting::new(handle),
+            Err(error) => return self.failed(connection, error).await,
+        };
+        match self.wait(connection, waiting.answer()).await {
+            Waited::Answered(Ok(result)) => Ok(Sent::Answered(result)),
+            Waited::Answered(Err(error)) => self.failed(connection, error).await,
+            Waited::Cancelled => {
+                waiting.cancel("the caller cancelled it");
+                Err(self.cancelled())
+            }
+            Waited::TimedOut => {
+                waiting.cancel("it took too long");
+                Err(self.timed_out())
+            }
+        }
+    }
+
+    /// Sends the arguments as they are, past rmcp.
+    async fn pass_through(
+        &self,
+        connection: &Arc<Connection>,
+        passthrough: &Passthrough,
+        args: Option<&RawValue>,
+    ) -> Result<Sent<Answer>, DownstreamError> {
+        let _in_flight = connection.call_started();
+        let _raw = connection.calls.raw_call_started();
+        match self.wait(connection, passthrough.call(&self.call.tool, args)).await {
+            Waited::Answered(Ok(answer)) => Ok(Sent::Answered(Answer::Raw(answer))),
+            Waited::Answered(Err(error)) => self.failed(connection, error).await,
+            Waited::Cancelled => Err(self.cancelled()),
+            Waited::TimedOut => Err(self.timed_out()),
+        }
+    }
+
+    async fn wait<T>(
+        &self,
+        connection: &Connection,
+        answer: impl Future<Output = Result<T, ServiceError>>,
+    ) -> Waited<T> {
+        tokio::select! {
+            biased;
+            answer = answer => Waited::Answered(answer),
+            () = connection.ended.cancelled() => Waited::Answered(Err(ServiceError::TransportClosed)),
+            () = self.context.cancel.cancelled() => Waited::Cancelled,
+            () = self.clock.ran_out() => Waited::TimedOut,
+        }
+    }
+
+    fn timed_out(&self) -> DownstreamError {
+        let (server, tool) = self.names();
+        DownstreamError::Timeout { server, tool, limit: self.limit }
+    }
+
+    async fn failed<T>(
+        &self,
+        connection: &Arc<Connection>,
+        error: ServiceError,
+    ) -> Result<Sent<T>, DownstreamError> {
+        let (server, tool) = self.names();
+        match Broken::of(&error) {
+            Some(Broken::SessionLost) => return Ok(Sent::SessionLost),
+            Some(broken @ Broken::Unreachable(_)) => {
+                connection.report(broken);
+                let outage = self.server.outage_after(connection).await;
+                let reason = connection.redactor.clean(&service_reason(&error));
+                return Err(match outage {
+                    Some(outage) => outage.error(&server),
+                    None => DownstreamError::Down { server, reason, next_try: None },
+                });
+            }
+            None => {}
+        }
+        match error {
+            ServiceError::McpError(ErrorData { code, message, data, .. }) => Err(DownstreamError::Refused {
+                server,
+                tool,
+                code: code.0,
+                message: message.into_owned(),
+                data: data.map(Box::new),
+            }),
+            ServiceError::TransportClosed => {
+                let reason = if self.server.is_closing() {
+                    "the proxy is shutting down".to_owned()
+                } else {
+                    let outage = self.server.outage_after(connection).await;
+                    outage.map_or_else(
+                        || "the connection was closed".to_owned(),
+                        |outage| outage.reason.clone(),
+                    )
+                };
+                Err(DownstreamError::Lost { server, tool, reason })
+            }
+            ServiceError::UnexpectedResponse => {
+                let what = "it has another form".to_owned();
+                Err(DownstreamError::BadAnswer { server, tool, what })
+            }
+            error => {
+                let reason = connection.redactor.clean(&service_reason(&error));
+                Err(DownstreamError::Lost { server, tool, reason })
+            }
+        }
+    }
+
+    /// Since 2026-07-28 a server hears with each call what its client has and wants.
+    fn options(&self, connection: &Connection) -> PeerRequestOptions {
+        let options = PeerRequestOptions::no_options();
+        if connection.info.protocol_version.has_initialize() {
+            return options;
+        }
+        let client = self.context.client.as_ref().filter(|_| self.can_answer());
+        let mut meta = RequestMetaObject::new();
+        meta.set_client_capabilities(client.map_or_else(ClientCapabilities::default, Client::capabilities));
+        if let Some(level) = self.context.client.as_ref().and_then(Client::log_level) {
+            meta.set_log_level(level);
+        }
+        options.with_meta(meta)
+    }
+
+    /// Whether the client can be asked, in one way or the other.
+    fn can_answer(&self) -> bool {
+        let client = self.context.client.as_ref();
+        client.is_some_and(|client| self.context.may_ask_back || client.era() == ClientEra::Asked)
+    }
+
+    fn may_ask_back(&self) -> bool {
+        let client = self.context.client.as_ref();
+        self.context.may_ask_back && client.is_some_and(|client| client.era() == ClientEra::AsksAgain)
+    }
+
+    /// What the client says to each question, or a person would who says no.
+    async fn answers(&self, asked: InputRequiredResult) -> Result<InputResponses, DownstreamError> {
+        let _pause = self.clock.pause();
+        let mut responses = InputResponses::new();
+        for (key, input) in asked.input_requests.unwrap_or_default() {
+            let Some(question) = Question::of_input(input) else {
+                return Err(self.bad_answer("it asks something that isn't known here".to_owned()));
+            };
+            let answer = match &self.context.client {
+                Some(client) => tokio::select! {
+                    answer = client.ask(question, RequestMetaObject::new()) => answer,
+                    () = self.context.cancel.cancelled() => return Err(self.cancelled()),
+                },
+                None => question.refused("the call has no client to be asked"),
+            };
+            let answer = answer.map_err(|error| {
+                self.bad_answer(format!("it asks for what isn't available: {}", error.message))
+            })?;
+            responses.insert(key, serde_json::to_value(answer).unwrap_or_default());
+        }
+        Ok(responses)
+    }
+
+    fn bad_answer(&self, what: String) -> DownstreamError {
+        let (server, tool) = self.names();
+        DownstreamError::BadAnswer { server, tool, what }
+    }
+
+    fn other(&self, answer: ServerResult) -> Result<CallToolResult, DownstreamError> {
+        let what = match answer {
+            // `{}` says that it worked and that there is nothing to say.
+            ServerResult::EmptyResult(_) => return Ok(CallToolResult::default()),
+            ServerResult::CustomResult(custom) => match serde_json::from_value::<CallToolResult>(custom.0) {
+                Ok(result) => return Ok(result),
+                Err(error) => error.to_string(),
+            },
+            ServerResult::InputRequiredResult(_) => format!("it asked back more than {MOST_ROUNDS} times"),
+            ServerResult::CreateTaskResult(_) => "it made a task, which wasn't asked for".to_owned(),
+            _ => "it has another form".to_owned(),
+        };
+        Err(self.bad_answer(what))
+    }
+}

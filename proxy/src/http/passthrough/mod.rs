@@ -1,0 +1,263 @@
+//! A session's calls of servers' tools that need nothing of the session, taken out before anybody takes them apart.
+//!
+//! They report no progress, and their client can't be asked anything and wants no log messages. A request with anything
+//! unusual about it goes the usual way, which also says what is wrong with it.
+
+mod ticks;
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    convert::Infallible,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+
+use axum::{
+    body::{Body, Bytes},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+    request::Parts,
+};
+use rmcp::model::{ErrorData, ProtocolVersion};
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use self::ticks::Ticks;
+use super::{
+    session::{OwnedSessions, PROTOCOL_VERSION, SESSION_ID},
+    whole::AT_ONCE,
+};
+use crate::{
+    app::App,
+    downstream::{Answer, Call, CallBody, Input},
+    run::{self, Job, Steps},
+    scope::Caller,
+};
+
+pub(super) struct Passthrough {
+    app: Arc<App>,
+    sessions: Arc<OwnedSessions>,
+    ticks: Arc<Ticks>,
+    /// The calls under way, by which they can be cancelled: session and id.
+    running: Arc<Mutex<HashMap<(String, String), CancellationToken>>>,
+}
+
+/// What is read of a request's body.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message<'a> {
+    #[serde(borrow)]
+    jsonrpc: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallParams<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct CancelledParams<'a> {
+    #[serde(borrow, rename = "requestId")]
+    request_id: &'a RawValue,
+}
+
+impl Passthrough {
+    pub(super) fn new(app: Arc<App>, sessions: Arc<OwnedSessions>) -> Passthrough {
+        Passthrough { app, sessions, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
+    }
+
+    /// The answer to a call that can be passed through; none if it can't.
+    pub(super) async fn answer(&self, head: &Parts, body: &Bytes, caller: &Caller) -> Option<Response> {
+        let session = self.session_of(head)?;
+        match self.start(session, caller, body)? {
+            Begun::Call(answer) => Some(self.respond(answer).await),
+            Begun::Cancelled => Some(StatusCode::ACCEPTED.into_response()),
+        }
+    }
+
+    /// The session, if it can be passed by and nothing about the request calls for a closer look.
+    fn session_of<'a>(&self, head: &'a Parts) -> Option<&'a str> {
+        let headers = &head.headers;
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let accepts = text(ACCEPT)?;
+        let is_usual = head.method == Method::POST
+            && text(CONTENT_TYPE)?.starts_with("application/json")
+            && accepts.contains("application/json")
+            && accepts.contains("text/event-stream")
+            && headers.keys().all(|name| is_known(name) || !name.as_str().starts_with("mcp-"))
+            && has_known_version(headers);
+        let session = headers.get(SESSION_ID)?.to_str().ok()?;
+        (is_usual && !self.app.lifecycle.is_draining() && self.sessions.may_pass_by(session))
+            .then_some(session)
+    }
+
+    fn start(&self, session: &str, caller: &Caller, body: &Bytes) -> Option<Begun> {
+        let message: Message<'_> = serde_json::from_slice(body).ok()?;
+        match (&*message.jsonrpc, &*message.method, message.id) {
+            ("2.0", "tools/call", Some(id)) if is_id(id) => {
+                let params: CallParams<'_> = serde_json::from_str(message.params.get()).ok()?;
+                if params.arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
+                    return None;
+                }
+                let tool = self.app.tools.known.server_tool(caller.scope(), &params.name)?;
+                let body = CallBody::Raw(params.arguments.map(ToOwned::to_owned));
+                let call = Call { server: tool.server, tool: tool.tool, body };
+                Some(Begun::Call(self.call(session, id.get(), caller, call)))
+            }
+            ("2.0", "notifications/cancelled", None) => {
+                let params: CancelledParams<'_> = serde_json::from_str(message.params.get()).ok()?;
+                let key = (session.to_owned(), params.request_id.get().to_owned());
+                self.lock().get(&key)?.cancel();
+                Some(Begun::Cancelled)
+            }
+            _ => None,
+        }
+    }
+
+    fn call(&self, session: &str, id: &str, caller: &Caller, call: Call) -> UnderWay {
+        let cancel = CancellationToken::new();
+        let running = Running { calls: self.running.clone(), key: (session.to_owned(), id.to_owned()) };
+        self.lock().insert(running.key.clone(), cancel.clone());
+        let span =
+            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
+        let job = Job {
+            app: self.app.clone(),
+            caller: caller.clone(),
+            client: None,
+            steps: Steps::default(),
+            cancel: cancel.clone(),
+        };
+        let work = async move {
+            let started = Instant::now();
+            let answered = match run::call_tool(&job, &call, Input::default()).await {
+                Ok(answer) => Ok(answer),
+                Err(error) => error.told().map(Answer::Parsed),
+            };
+            let is_success = answered.as_ref().is_ok_and(|answer| !answer.is_error());
+            job.app.metrics.called("tool", is_success, started.elapsed());
+            (!cancel.is_cancelled()).then(|| message(&running.key.1, answered))
+        };
+        let call = self.app.lifecycle.calls.track_future(work.instrument(span)).boxed();
+        UnderWay { app: self.app.clone(), call: Some(Mutex::new(call)) }
+    }
+
+    async fn respond(&self, mut answer: UnderWay) -> Response {
+        tokio::select! {
+            biased;
+            message = &mut answer => match message {
+                Some(message) => {
+                    let mut response = Response::new(Body::from(message));
+                    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                    response
+                }
+                // Cancelled: there is no answer.
+                None => Sse::new(stream::empty::<Result<Event, Infallible>>()).into_response(),
+            },
+            () = self.ticks.one() => {
+                let events = stream::once(answer).filter_map(async |message| {
+                    let message = String::from_utf8(message?.into()).ok()?;
+                    Some(Ok::<_, Infallible>(Event::default().data(message)))
+                });
+                Sse::new(events).keep_alive(KeepAlive::new()).into_response()
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), CancellationToken>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Begun {
+    Call(UnderWay),
+    Cancelled,
+}
+
+fn is_known(name: &HeaderName) -> bool {
+    matches!(name.as_str(), SESSION_ID | PROTOCOL_VERSION)
+}
+
+fn has_known_version(headers: &HeaderMap) -> bool {
+    headers.get(PROTOCOL_VERSION).is_none_or(|version| {
+        ProtocolVersion::KNOWN_VERSIONS
+            .iter()
+            .any(|known| known.has_initialize() && known.as_str().as_bytes() == version.as_bytes())
+    })
+}
+
+fn is_id(id: &RawValue) -> bool {
+    id.get().starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+}
+
+/// The JSON-RPC message that answers the request with this id.
+fn message(id: &str, answered: Result<Answer, ErrorData>) -> Bytes {
+    match answered {
+        Ok(answer) => {
+            let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+            [start.as_bytes(), &answer.into_raw().result, b"}"].concat().into()
+        }
+        Err(error) => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, json!(error)).into(),
+    }
+}
+
+/// A call under way; its answer, or nothing if it is cancelled. It runs in the task of whoever waits for the answer, so
+/// that nothing is handed over, and in one of its own when nobody waits any more: it goes on and is counted.
+struct UnderWay {
+    app: Arc<App>,
+    /// Locked by nobody: it makes the future one that may be looked at from other threads.
+    call: Option<Mutex<BoxFuture<'static, Option<Bytes>>>>,
+}
+
+impl Future for UnderWay {
+    type Output = Option<Bytes>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(call) = &mut self.call else { return Poll::Ready(None) };
+        let call = call.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let answer = ready!(call.as_mut().poll(context));
+        self.call = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.app.lifecycle.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// Forgets the call when it has ended.
+struct Running {
+    calls: Arc<Mutex<HashMap<(String, String), CancellationToken>>>,
+    key: (String, String),
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}

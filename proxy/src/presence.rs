@@ -1,0 +1,69 @@
+//! Whether a session's client is there: whether it has a request or a stream open.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::watch, time::timeout};
+
+/// The open requests and streams of one session.
+#[derive(Debug)]
+pub struct Presence(watch::Sender<usize>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Here(Arc<Presence>);
+
+impl Presence {
+    pub(crate) fn new() -> Arc<Presence> {
+        Arc::new(Presence(watch::Sender::new(0)))
+    }
+
+    pub(crate) fn here(self: &Arc<Self>) -> Here {
+        self.0.send_modify(|open| *open += 1);
+        Here(self.clone())
+    }
+
+    /// Waits until the client has been away for so long.
+    pub async fn away_for(&self, time: Duration) {
+        let mut open = self.0.subscribe();
+        loop {
+            if open.wait_for(|open| *open == 0).await.is_err() {
+                return;
+            }
+            if timeout(time, open.wait_for(|open| *open > 0)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|open| *open -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep, timeout};
+
+    use super::Presence;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_comes_back_in_time_was_never_away() {
+        let presence = Presence::new();
+        let away = Duration::from_secs(30);
+        let here = presence.here();
+        assert!(timeout(away * 2, presence.away_for(away)).await.is_err());
+        let comes_back = async {
+            drop(here);
+            sleep(away / 2).await;
+            let _here = presence.here();
+            sleep(away).await;
+        };
+        let begun = Instant::now();
+        tokio::join!(presence.away_for(away), comes_back);
+        assert_eq!(begun.elapsed(), away / 2 + away + away);
+    }
+}
