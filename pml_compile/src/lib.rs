@@ -7,6 +7,7 @@ mod bindings;
 mod blame;
 pub mod canonical;
 mod depth;
+mod early_errors;
 mod edits;
 mod enums;
 mod error;
