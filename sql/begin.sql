@@ -99,7 +99,8 @@ BEGIN
   SELECT r.id, r.display_name INTO existing FROM pml_internal.pml_same_code(compiled ->> 'hash', new_name) AS r;
   IF new_name IS NOT NULL THEN
     PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
-    PERFORM pml_internal.pml_check_name_free(here_org, here_project, new_name, existing.id);
+    -- A name that is a tool's is told after the run, which needs no name.
+    PERFORM pml_internal.pml_check_name_untaken(here_org, here_project, new_name, existing.id);
     IF pml_internal.pml_is_taken(new_name, existing.id) THEN
       RAISE EXCEPTION USING ERRCODE = 'PM003',
         MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', new_name, here_org, here_project),

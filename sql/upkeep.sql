@@ -96,8 +96,14 @@ BEGIN
     PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
     DELETE FROM pml.capability_aliases a
     WHERE a.org = NEW.org AND a.project = NEW.project AND a.alias = NEW.display_name AND a.target_fqdn = NEW.id;
-    INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
-    VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
+    IF pml_internal.pml_tool_called(NEW.org, NEW.project, OLD.display_name) IS NULL THEN
+      INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
+      VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
+    ELSE
+      -- An alias never stands for a tool: the name is the tool's alone from now on.
+      DELETE FROM pml.name_claims c
+      WHERE c.org = NEW.org AND c.project = NEW.project AND c.name = OLD.display_name AND c.fqdn = NEW.id;
+    END IF;
     INSERT INTO pml.capability_rename_history (capability_id, old_name, new_name, renamed_by)
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
