@@ -19,11 +19,7 @@ BEGIN
   END IF;
   PERFORM pml_internal.pml_check_code(coalesce(pml_update.code, '-'));
   new_code := pml_internal.pml_transform(coalesce(pml_update.code, pml_internal.pml_source_code(pml_update.source)));
-  IF EXISTS (SELECT FROM pml.capability_versions v WHERE v.capability_fqdn = target AND v.version_tag = tag) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Version tag %s already exists for %s', tag, split_part(pml_update.spec, '@', 1)),
-      HINT = 'A tag names one version for ever. Give the next one.';
-  END IF;
+  PERFORM pml_internal.pml_check_tag_free(target, split_part(pml_update.spec, '@', 1), tag);
   UPDATE pml.capability_records r
   SET code_snippet = new_code,
       source = new_source,

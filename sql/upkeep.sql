@@ -157,24 +157,6 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_record_keep() IS
   'Trigger: keeps claims, versions, aliases and history in step with a record, and notifies';
 
-CREATE FUNCTION pml_internal.pml_record_refuse_delete() RETURNS trigger
-  LANGUAGE plpgsql SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF TG_RELID <> 'pml.capability_records'::regclass THEN
-    PERFORM pml_internal.pml_refuse_table(TG_RELID);
-  END IF;
-  IF OLD.org = 'pml' AND OLD.project = 'std' AND OLD.version = 1 AND OLD.updated_at = OLD.created_at
-     AND pg_trigger_depth() > 1 THEN
-    RETURN OLD;
-  END IF;
-  RAISE EXCEPTION USING ERRCODE = 'PM007',
-    MESSAGE = format('The record of "%s" can''t be removed: its FQDN must never mean anything else', OLD.display_name),
-    HINT = 'Use pml_delete, which leaves a tombstone.';
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_record_refuse_delete() IS 'Trigger: records are deleted with pml_delete only';
-
 CREATE FUNCTION pml_internal.pml_alias_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
