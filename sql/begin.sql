@@ -106,7 +106,8 @@ BEGIN
       jsonb_strip_nulls(jsonb_build_object('code', compiled -> 'linked', 'hash', compiled -> 'hash', 'name', new_name,
         'description', coalesce(request ->> 'description', request ->> 'intent'))), timeout),
     'executable', compiled -> 'executable', 'args', args, 'name', new_name, 'fqdn', NULL, 'version', NULL,
-    'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'tools', called -> 'tools', 'dag', dag);
+    'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'missing', called -> 'missing',
+    'tools', called -> 'tools', 'dag', dag);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_begin_code(jsonb) IS 'The plan for new code';
