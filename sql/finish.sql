@@ -116,6 +116,7 @@ BEGIN
 
   IF state.mode = 'call_by_name' THEN
     kept_fqdn := state.learning_context ->> 'fqdn';
+    warning := state.learning_context ->> 'warning';
   ELSIF went_well AND unawaited IS NOT NULL
     AND jsonb_path_exists(outcome -> 'tasks', '$[*] ? (@.awaited == false && @.success == false)') THEN
     -- Part of what it was to do wasn't done, so it isn't code that worked.

@@ -38,6 +38,15 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_shown_name(text) IS
   'What stands for a call''s target (FQDN, FQDN@version, or server:tool) where agents read: the name as seen from here, deleted:name, or unknown:capability';
 
+CREATE FUNCTION pml_internal.pml_shown_clash(org text, project text, name text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN tool IS NULL THEN '{}' ELSE jsonb_build_object('clashes_with', tool) END
+  FROM pml_internal.pml_tool_called(pml_shown_clash.org, pml_shown_clash.project, pml_shown_clash.name) AS tool
+$$;
+COMMENT ON FUNCTION pml_internal.pml_shown_clash(text, text, text) IS
+  'The tool that came later under the name of this capability: {clashes_with}; an empty object if there is none';
+
 CREATE FUNCTION pml_internal.pml_object_schema(schema jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE

@@ -136,7 +136,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "SECONDS", env = "PML_LIMIT_CPU_SECONDS_PER_MINUTE")]
     pub limit_cpu_seconds_per_minute: Option<f64>,
 
-    /// Results of runs a minute, a quarter of them at once [default: 64]
+    /// Results of runs a minute, a quarter of them at once [default: 32]
     #[arg(long, value_name = "MIB", env = "PML_LIMIT_RESULT_MIB_PER_MINUTE")]
     pub limit_result_mib_per_minute: Option<f64>,
 

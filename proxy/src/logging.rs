@@ -2,7 +2,13 @@
 
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::{cli::LogFormat, config::LogConfig};
+use crate::cli::LogFormat;
+
+#[derive(Clone, Debug, Default)]
+pub struct LogConfig {
+    pub format: LogFormat,
+    pub level: String,
+}
 
 /// Crates that would log whole messages, and with them arguments, below this level.
 const QUIET: [&str; 5] =

@@ -17,7 +17,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::{database::Database, run::millis, scope::Caller};
+use crate::{database::Database, scope::Caller};
 
 /// What comes within this time after a report waits for the next one.
 const GATHERING: Duration = Duration::from_millis(50);
@@ -152,10 +152,10 @@ impl Report {
                 "server": used.server,
                 "tool": used.tool,
                 "success": used.error.is_none(),
-                "duration_ms": millis(used.duration),
+                "duration_ms": used.duration.as_millis() as u64,
                 // Postgres can't store U+0000.
                 "error": used.error.as_ref().map(|error| error.replace('\0', "\u{fffd}")),
-                "ago_ms": millis(used.ended.elapsed()),
+                "ago_ms": used.ended.elapsed().as_millis() as u64,
             })
         });
         Value::Array(calls.collect())

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use super::{ConfigError, MIB, file::FileHttp, positive, range, seconds};
 use crate::{
     cli::HttpArgs,
-    http::{HostPattern, OriginPattern},
+    rebinding::{HostPattern, OriginPattern},
 };
 
 const DEFAULT_BIND: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7410);

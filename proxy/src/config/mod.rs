@@ -9,9 +9,10 @@ use pml_worker::{Limits, PoolConfig};
 use tokio_postgres::Config as PostgresConfig;
 
 use crate::{
-    cli::{CommonArgs, HttpArgs, Layer, LimitArgs, LogFormat},
+    cli::{CommonArgs, HttpArgs, Layer, LimitArgs},
     downstream::{ConfigErrors, ParsedServers, ServerConfig, parse_servers},
     limits::LimitsConfig,
+    logging::{self, LogConfig},
     scope::Scope,
 };
 use file::{FileConfig, FileLimits, FileWorker};
@@ -87,12 +88,6 @@ impl std::fmt::Debug for DatabaseConfig {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct LogConfig {
-    pub format: LogFormat,
-    pub level: String,
-}
-
 impl Config {
     /// Puts flags and environment (which clap has merged into `common` and `http`) over the file.
     pub fn load(common: CommonArgs, http: HttpArgs) -> Result<Config, ConfigError> {
@@ -141,8 +136,7 @@ impl Config {
             format: common.log_format.or(file.log.format).unwrap_or_default(),
             level: common.log_level.or(file.log.level).unwrap_or_else(|| "info".into()),
         };
-        crate::logging::filter(&log.level)
-            .map_err(|why| ConfigError::LogLevel { level: log.level.clone(), why })?;
+        logging::filter(&log.level).map_err(|why| ConfigError::LogLevel { level: log.level.clone(), why })?;
         Ok(Config {
             database: DatabaseConfig { main, listen, connections, patience },
             scope,

@@ -19,18 +19,18 @@ use super::{
     forwarded::limited_by,
     incoming::BodyLimits,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
-    names::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
     passthrough::Passthrough,
-    presence::Presence,
     refused::Refused,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
-    weight::Weight,
     whole,
 };
 use crate::{
     app::App,
+    presence::Presence,
+    rebinding::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
     scope::{Caller, Identity, new_request_id},
     tokens::Accepted,
+    weight::Weight,
 };
 
 /// How long a refusal takes that the client should have waited for.

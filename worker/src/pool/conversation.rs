@@ -36,7 +36,7 @@ const CLEARING: Duration = Duration::from_secs(2);
 const REAPING: Duration = Duration::from_secs(5);
 
 /// A run that has computed for longer goes on behind those that haven't.
-const IN_FOREGROUND: Duration = Duration::from_millis(25);
+const IN_FOREGROUND: Duration = Duration::from_millis(8);
 
 /// Runs `run` in `process`; says with the outcome whether the process is sound and may serve again. `None` if the process
 /// was gone, or stuck with the run before, so that this one may still begin in another.
