@@ -118,7 +118,8 @@ BEGIN
         -- As it is: what is null in a source means something.
         || CASE WHEN source IS NULL THEN '{}' ELSE jsonb_build_object('source', source) END, timeout),
     'executable', compiled -> 'executable', 'args', args, 'name', new_name, 'fqdn', NULL, 'version', NULL,
-    'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'tools', called -> 'tools', 'dag', dag);
+    'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'missing', called -> 'missing',
+    'tools', called -> 'tools', 'dag', dag);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_begin_code(jsonb) IS 'The plan for new code';

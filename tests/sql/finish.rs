@@ -341,7 +341,7 @@ fn a_capability_of_another_scope_is_counted_where_it_is() {
         {"kind": "capability", "target": hidden, "success": true, "run": {"success": true, "fqdn": hidden}}]}));
     assert_eq!(
         (&answer["capabilityName"], &answer["dag"]["tasks"][0]["name"]),
-        (&json!("other.default:shared"), &json!("not found"))
+        (&json!("other.default:shared"), &json!("unknown:capability"))
     );
     assert_eq!((counts(&mut db, "shared"), counts(&mut db, "hidden")), ((0, 0, 0), (0, 0, 0)));
     let by_others = db
