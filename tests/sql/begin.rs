@@ -188,7 +188,7 @@ fn a_called_capability_that_one_may_not_see_is_left_out() {
     gate.batch_execute("SET pml.actor = 'bob'").unwrap();
     let plan = gate.begin(&json!({"capability": "open:ask"}));
     assert_eq!(plan["capabilities"], json!({}));
-    assert_eq!(plan["dag"]["nodes"][0]["capability"], "not found");
+    assert_eq!(plan["dag"]["nodes"][0]["capability"], "unknown:capability");
     assert!(!plan.to_string().contains("return 42") && !plan.to_string().contains("secret:answer"));
 }
 
