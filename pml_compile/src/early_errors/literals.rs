@@ -7,8 +7,10 @@ use swc_common::Spanned;
 use swc_ecma_ast::*;
 
 use super::Checker;
+use crate::depth::MAX_DEPTH;
 use crate::error::{CompileError, ErrorKind, count_line_ends};
 use crate::parse::{Parsed, offset, range};
+use crate::stack::with_stack_for;
 use crate::strip::skip_blanks;
 use crate::value::prop_name;
 
@@ -16,10 +18,9 @@ use crate::value::prop_name;
 pub(super) struct Literals {
     has_prototype: bool,
     has_decimal_escape: bool,
+    /// Where regular expressions are parsed into, one after the other.
+    allocator: Allocator,
 }
-
-/// A pattern is parsed by recursion; what has more groups and classes than this, the engine judges when it runs.
-const MOST_GROUPS: usize = 250;
 
 /// Words that mean something to the parser, which an escape must not spell.
 const WORDS: &[&str] = &[
@@ -129,6 +130,7 @@ impl Literals {
         Self {
             has_prototype: memmem::find(code, b"proto").is_some(),
             has_decimal_escape: escapes().any(u8::is_ascii_digit),
+            allocator: Allocator::default(),
         }
     }
 }
@@ -171,13 +173,15 @@ impl Checker<'_> {
     }
 
     pub(super) fn regular_expression(&mut self, regex: &Regex) {
-        let groups = regex.exp.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
-        if groups > MOST_GROUPS {
+        // As deep as this it may be nested. What may be deeper, the engine judges when it runs.
+        let levels = regex.exp.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
+        if levels > MAX_DEPTH {
             return;
         }
-        let allocator = Allocator::default();
-        let parser = LiteralParser::new(&allocator, &regex.exp, Some(&regex.flags), Options::default());
-        if let Err(error) = parser.parse() {
+        let allocator = &mut self.literals.allocator;
+        allocator.reset();
+        let parser = LiteralParser::new(allocator, &regex.exp, Some(&regex.flags), Options::default());
+        if let Err(error) = with_stack_for(levels, || parser.parse().map(drop)) {
             let message = format!("the regular expression is wrong: {}", error.message);
             self.refuse(
                 regex.span,

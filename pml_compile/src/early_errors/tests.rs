@@ -155,6 +155,18 @@ fn literals_are_right() {
 }
 
 #[test]
+fn deep_regular_expressions_fit_the_stack() {
+    for (open, close, flags) in
+        [("(", ")", ""), ("(?:", ")", "u"), ("[", "]", "v"), ("(?=", ")", ""), ("(?<=", ")", "")]
+    {
+        for levels in [1, 100, 399, 400, 401, 40_000] {
+            let regex = format!("/{}a{}/{flags}", open.repeat(levels), close.repeat(levels));
+            accepted(&[&format!("x = {regex}")]);
+        }
+    }
+}
+
+#[test]
 fn jumps_stay_in_static_blocks() {
     refused(&[
         ("for (;;) { class A { static { ¦break } } }", "`break`"),
