@@ -1,9 +1,9 @@
-//! Literals and words that the parser reads though they are wrong: regular expressions, escapes, fields given twice.
+//! Literals, words and signs that the parser reads though they are wrong: regular expressions, escapes, fields given twice.
 
 use memchr::memmem;
 use oxc_allocator::Allocator;
 use oxc_regular_expression::{LiteralParser, Options};
-use swc_common::Spanned;
+use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 
 use super::Checker;
@@ -151,7 +151,7 @@ fn has_decimal_escape(text: &str) -> bool {
 }
 
 impl Checker<'_> {
-    fn decimal_escape(&mut self, span: swc_common::Span) {
+    fn decimal_escape(&mut self, span: Span) {
         let message = "an escape can't be a backslash with a decimal number";
         self.refuse(span, message, "write the character itself, or `\\x38` with its number in hexadecimal");
     }
@@ -239,6 +239,20 @@ impl Checker<'_> {
         }
     }
 
+    /// `for (a; b c)`: the parser doesn't miss the second semicolon.
+    pub(super) fn semicolon_behind(&mut self, test: &Expr) {
+        let next = skip_blanks(self.code, range(test.span()).end);
+        if !self.code.get(next..).is_some_and(|rest| rest.starts_with(';')) {
+            let position = BytePos(1 + next as u32);
+            let span = Span::new(position, position);
+            self.refuse(
+                span,
+                "expected `;` behind the condition of the loop",
+                "write `for (start; condition; step)`",
+            );
+        }
+    }
+
     /// `for (let a = b in c;;)`: that `in` would belong to the loop.
     pub(super) fn bare_in(&mut self, variables: &VarDecl) {
         let values = variables.decls.iter().filter_map(|declarator| declarator.init.as_deref());
@@ -248,7 +262,7 @@ impl Checker<'_> {
     }
 }
 
-fn first_bare_in(expr: &Expr) -> Option<swc_common::Span> {
+fn first_bare_in(expr: &Expr) -> Option<Span> {
     match expr {
         Expr::Bin(binary) if binary.op == BinaryOp::In => Some(binary.span),
         Expr::Bin(binary) => first_bare_in(&binary.left).or_else(|| first_bare_in(&binary.right)),
