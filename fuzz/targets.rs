@@ -47,6 +47,9 @@ pub fn spec_target(data: &[u8]) {
             assert_eq!(Fqdn::parse(&fqdn.to_string()).expect("a valid FQDN"), fqdn);
             assert_eq!(fqdn.to_string(), spec.target_text);
         }
+        Target::Unhashed { org, project, namespace, action } => {
+            assert_eq!(format!("{org}.{project}.{namespace}.{action}"), spec.target_text);
+        }
     }
     let again = format!("{}@{}", spec.target_text, spec.version_text);
     assert_eq!(Spec::parse(&again).expect("what was read can be read again").version, spec.version);

@@ -1,28 +1,21 @@
-//! What all connections of one proxy share.
+//! What all connections of one proxy share: what it serves with. How it lives and ends is [`Lifecycle`].
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use pml_worker::{FairGate, Limits, Pool, Shares, StartError};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    changes::{self, Changes, Listener},
     config::Config,
     database::{self, Database},
     downstream::{Downstreams, ServerState},
+    lifecycle::{ENDING, Lifecycle},
     limits::{Questions, RunLimits},
     metrics::{Metrics, Readings},
+    notifications::{self, Listener},
     request_state::RequestStates,
-    scope::{Caller, Identity, Principal, Scope, new_request_id},
+    scope::{Identity, Principal},
     tokens::Tokens,
-    tools::{known::KnownTools, registration::Registration},
+    tools::Catalog,
     usage::Usage,
 };
 
@@ -30,6 +23,12 @@ use crate::{
 pub struct App {
     pub database: Database,
     pub workers: Pool,
+    pub servers: Downstreams,
+    pub tools: Arc<Catalog>,
+    pub tokens: Arc<Tokens>,
+    /// Who makes requests without a token.
+    pub configured: Principal,
+    /// Of one run.
     pub limits: Limits,
     pub run_limits: Arc<RunLimits>,
     pub questions: Arc<Questions>,
@@ -37,28 +36,10 @@ pub struct App {
     pub large_results: FairGate,
     /// A client that has been away for so long isn't asked any more.
     pub absent: Duration,
-    pub servers: Downstreams,
-    pub server_names: Vec<String>,
-    pub configured: Principal,
-    pub tokens: Arc<Tokens>,
-    pub(crate) changes: Arc<Changes>,
     pub metrics: Arc<Metrics>,
-    pub(crate) known: Arc<KnownTools>,
     pub(crate) usage: Usage,
     pub(crate) request_states: RequestStates,
-    pub(crate) registration: Registration,
-    /// Calls under way. They go on when their client has gone.
-    pub calls: TaskTracker,
-    /// Outcomes on their way to Postgres.
-    pub finishes: TaskTracker,
-    /// Cancelled when calls that still run must end.
-    pub end_calls: CancellationToken,
-    /// Cancelled when no new connections are wanted.
-    pub stop_accepting: CancellationToken,
-    /// Cancelled when everything must end.
-    pub stop: CancellationToken,
-    draining: AtomicBool,
-    places: Mutex<HashSet<Scope>>,
+    pub lifecycle: Lifecycle,
 }
 
 impl App {
@@ -75,72 +56,37 @@ impl App {
         let database = Database::new(&config.database, metrics.clone());
         let servers = Downstreams::new(config.servers);
         let app = Arc::new(App {
+            tools: Catalog::new(database.clone(), servers.clone()),
             tokens: Arc::new(Tokens::new(database.clone())),
-            changes: Arc::default(),
-            known: Arc::default(),
-            usage: Usage::recorded_in(database.clone()),
-            request_states: RequestStates::default(),
-            registration: Registration::default(),
-            calls: TaskTracker::new(),
-            finishes: TaskTracker::new(),
-            end_calls: CancellationToken::new(),
-            stop_accepting: CancellationToken::new(),
-            stop: CancellationToken::new(),
-            draining: AtomicBool::new(false),
-            places: Mutex::default(),
             configured: Principal { identity: Identity::Configured, scope: config.scope },
-            server_names: servers.names(),
             limits: config.limits,
             questions: Questions::new(&config.token_limits),
             large_results: FairGate::new(Shares::unbounded(1, 3)),
             absent: config.token_limits.absent,
             run_limits: RunLimits::new(config.token_limits),
+            usage: Usage::recorded_in(database.clone()),
+            request_states: RequestStates::default(),
+            lifecycle: Lifecycle::default(),
             database,
             workers,
             servers,
             metrics,
         });
-        let listener = Arc::new(Listener {
-            changes: app.changes.clone(),
-            known: app.known.clone(),
-            tokens: app.tokens.clone(),
-            metrics: app.metrics.clone(),
-        });
-        tokio::spawn(database::listen(config.database.listen, listener, app.stop.clone()));
-        tokio::spawn(changes::follow(app.clone()));
-        tokio::spawn(app.tokens.clone().follow_hints(app.stop.clone()));
-        tokio::spawn(crate::tools::registration::follow_servers(app.clone()));
+        let (tools, tokens, metrics) = (&app.tools, &app.tokens, &app.metrics);
+        let stop = &app.lifecycle.stop;
+        let listener =
+            Arc::new(Listener { tools: tools.clone(), tokens: tokens.clone(), metrics: metrics.clone() });
+        tokio::spawn(database::listen(config.database.listen, listener, stop.clone()));
+        tokio::spawn(notifications::follow_tools(tools.clone(), metrics.clone(), stop.clone()));
+        tokio::spawn(tokens.clone().follow_hints(stop.clone()));
+        tokio::spawn(tools.clone().follow_servers(stop.clone()));
         Ok(app)
-    }
-
-    /// Somebody of the configuration's scope, for what the proxy does by itself.
-    pub fn own_caller(&self, scope: Scope) -> Caller {
-        Caller {
-            principal: Principal { identity: self.configured.identity.clone(), scope },
-            request_id: new_request_id(),
-        }
-    }
-
-    /// Remembers that this scope is in use; its tools are kept up to date from then on.
-    pub fn visited(&self, scope: &Scope) -> bool {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        !places.contains(scope) && places.insert(scope.clone())
-    }
-
-    pub fn places(&self) -> Vec<Scope> {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut seen = HashSet::new();
-        places.iter().filter(|scope| seen.insert(scope.place())).cloned().collect()
-    }
-
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
     }
 
     pub fn readings(&self, sessions: usize, http_connections: usize) -> Readings {
         Readings {
-            calls_running: self.calls.len(),
-            finishes_pending: self.finishes.len() + self.usage.unrecorded(),
+            calls_running: self.lifecycle.calls.len(),
+            finishes_pending: self.lifecycle.finishes.len() + self.usage.unrecorded(),
             sessions,
             http_connections,
             database_connections: self.database.connections(),
@@ -158,34 +104,15 @@ impl App {
         }
     }
 
-    /// Takes no more calls, lets those that run finish within `patience`, and ends what is left.
-    pub async fn drain(&self, patience: Duration) {
-        self.draining.store(true, Ordering::Relaxed);
-        self.calls.close();
-        self.finishes.close();
-        tracing::info!(running = self.calls.len(), "shutting down; running calls may finish");
-        if tokio::time::timeout(patience, self.calls.wait()).await.is_err() {
-            tracing::warn!(running = self.calls.len(), "calls still run at the deadline and are cancelled");
-            self.end_calls.cancel();
-            let _ = tokio::time::timeout(ENDING, self.calls.wait()).await;
-        }
-    }
-
-    /// Ends everything, after [`App::drain`].
+    /// Ends everything, after [`Lifecycle::drain`].
     pub async fn close(&self) {
-        self.end_calls.cancel();
-        if tokio::time::timeout(ENDING, self.finishes.wait()).await.is_err() {
-            tracing::error!(lost = self.finishes.len(), "outcomes could not be stored: Postgres is away");
-        }
+        self.lifecycle.finish().await;
         let lost = self.usage.close(ENDING).await;
         if lost > 0 {
             tracing::error!(lost, "the use of tools could not be recorded: Postgres is away");
         }
-        self.stop.cancel();
+        self.lifecycle.stop.cancel();
         self.servers.close().await;
         let _ = tokio::time::timeout(ENDING, self.workers.close()).await;
     }
 }
-
-/// For what should take no time: the last messages, the last statements, the end of processes.
-const ENDING: Duration = Duration::from_secs(5);

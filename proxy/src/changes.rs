@@ -10,29 +10,13 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream};
 use rmcp::model::Tool;
-use tokio::{
-    sync::{Notify, watch},
-    time::{Instant, sleep, sleep_until},
-};
-use uuid::Uuid;
+use tokio::sync::{Notify, futures::Notified, watch};
 
-use crate::{
-    app::App,
-    database::Ears,
-    metrics::Metrics,
-    scope::{Scope, is_place},
-    tokens::Tokens,
-    tools::{self, known::KnownTools},
-};
+use crate::scope::Scope;
 
-/// Changes that come together are asked about once.
-const GATHERING: Duration = Duration::from_millis(30);
 /// The first hint is followed at once, the next ones no sooner than this after it.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
-/// Scopes that are asked about at the same time.
-const AT_ONCE: usize = 4;
 
 /// What became of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +31,7 @@ pub(crate) enum Hint {
 }
 
 impl Hint {
-    fn outcome(self) -> &'static str {
+    pub(crate) fn outcome(self) -> &'static str {
         match self {
             Hint::Taken => "taken",
             Hint::Coalesced => "coalesced",
@@ -99,7 +83,7 @@ impl Changes {
         }
     }
 
-    fn hint(&self, place: &str) -> Hint {
+    pub(crate) fn hint(&self, place: &str) -> Hint {
         let mut places = self.lock();
         let Some(place) = places.get_mut(place) else { return Hint::Unneeded };
         if std::mem::replace(&mut place.is_hinted, true) {
@@ -109,13 +93,18 @@ impl Changes {
         Hint::Taken
     }
 
-    fn hint_all(&self) {
+    pub(crate) fn hint_all(&self) {
         self.lock().values_mut().for_each(|place| place.is_hinted = true);
         self.hinted.notify_one();
     }
 
+    /// Waits until somebody should be asked about.
+    pub(crate) fn hinted(&self) -> Notified<'_> {
+        self.hinted.notified()
+    }
+
     /// The scopes that must be asked about, and are then off the list.
-    fn take_hinted(&self) -> Vec<Scope> {
+    pub(crate) fn take_hinted(&self) -> Vec<Scope> {
         let mut places = self.lock();
         let hinted = places
             .values_mut()
@@ -125,7 +114,7 @@ impl Changes {
     }
 
     /// Tells those who listen, unless this is the list that they have.
-    fn tell(&self, scope: &Scope, tools: Arc<Vec<Tool>>) -> bool {
+    pub(crate) fn tell(&self, scope: &Scope, tools: Arc<Vec<Tool>>) -> bool {
         let mut places = self.lock();
         let place = places.get_mut(&scope.place());
         let Some(listened) = place.and_then(|place| place.scopes.get_mut(scope)) else { return false };
@@ -140,76 +129,6 @@ impl Changes {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Place>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Takes what the database tells. What was remembered is dropped at once, which costs nothing until it is needed again.
-pub(crate) struct Listener {
-    pub changes: Arc<Changes>,
-    pub known: Arc<KnownTools>,
-    pub tokens: Arc<Tokens>,
-    pub metrics: Arc<Metrics>,
-}
-
-impl Ears for Listener {
-    fn tools_changed(&self, payload: &str) {
-        let hint = if is_place(payload) {
-            self.known.changed(payload);
-            self.changes.hint(payload)
-        } else {
-            Hint::Malformed
-        };
-        self.metrics.notified("tools", hint.outcome());
-    }
-
-    fn tokens_changed(&self, payload: &str) {
-        // The form that Postgres gives it, and no other.
-        let id = Some(payload).filter(|text| text.len() == 36).and_then(|text| Uuid::try_parse(text).ok());
-        let hint = id.map_or(Hint::Malformed, |id| self.tokens.hint(id));
-        self.metrics.notified("tokens", hint.outcome());
-    }
-
-    fn connected(&self) {
-        self.known.set_listening(true);
-        self.metrics.set_listening(true);
-        // What happened while nobody listened isn't known.
-        self.tokens.hint_all();
-        self.changes.hint_all();
-    }
-
-    fn lost(&self) {
-        self.known.set_listening(false);
-        self.metrics.set_listening(false);
-    }
-}
-
-/// Follows the hints: asks Postgres for the lists of scopes that somebody listens to, and tells of those that are others.
-pub(crate) async fn follow(app: Arc<App>) {
-    loop {
-        tokio::select! {
-            () = app.stop.cancelled() => return,
-            () = app.changes.hinted.notified() => {}
-        }
-        let next = Instant::now() + RECHECK;
-        sleep(GATHERING).await;
-        stream::iter(app.changes.take_hinted()).for_each_concurrent(AT_ONCE, |scope| ask(&app, scope)).await;
-        sleep_until(next).await;
-    }
-}
-
-async fn ask(app: &Arc<App>, scope: Scope) {
-    match tools::list_again(app, &scope).await {
-        Ok(tools) => {
-            if app.changes.tell(&scope, tools) {
-                app.metrics.list_changed();
-            }
-        }
-        Err(error) => {
-            tracing::warn!(%error, %scope, "it isn't known whether the tools have changed");
-            if error.is_passing() {
-                app.changes.hint(&scope.place());
-            }
-        }
     }
 }
 

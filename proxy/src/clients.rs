@@ -4,10 +4,7 @@ use std::{env, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{
-    cli::{Client, ClientsArgs, HttpArgs},
-    config::{Config, ConfigError},
-};
+use crate::{cli::Client, config::Config};
 
 /// One way to connect one program.
 struct Snippet {
@@ -19,15 +16,14 @@ struct Snippet {
     stdio: String,
 }
 
-pub fn run(args: ClientsArgs) -> Result<(), ConfigError> {
-    let http = HttpArgs { ..args.serve.http };
-    let config = Config::load(args.serve.common, http)?;
+/// Prints it for one client, or for all.
+pub fn print(config: &Config, client: Option<Client>, as_json: bool) {
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}/mcp", config.http.bind);
     let program = env::current_exe().unwrap_or_else(|_| PathBuf::from("pml"));
     let snippets = snippets(&url, &program.display().to_string(), config.http.require_token);
-    let wanted = snippets.iter().filter(|snippet| args.client.is_none_or(|client| client == snippet.client));
-    if args.json {
+    let wanted = snippets.iter().filter(|snippet| client.is_none_or(|client| client == snippet.client));
+    if as_json {
         let all: serde_json::Map<String, Value> = wanted
             .map(|snippet| {
                 let value = json!({"place": snippet.place, "http": snippet.http, "stdio": snippet.stdio});
@@ -35,7 +31,7 @@ pub fn run(args: ClientsArgs) -> Result<(), ConfigError> {
             })
             .collect();
         println!("{}", Value::Object(all));
-        return Ok(());
+        return;
     }
     for snippet in wanted {
         println!(
@@ -44,7 +40,6 @@ pub fn run(args: ClientsArgs) -> Result<(), ConfigError> {
         );
     }
     println!("For stdio, PML_DATABASE_URL (or PML_CONFIG) must be set where the program starts pml.");
-    Ok(())
 }
 
 fn snippets(url: &str, program: &str, token: bool) -> Vec<Snippet> {

@@ -1,6 +1,6 @@
 //! `pml doctor`: looks at everything that the proxy stands on, and says what to do about what is wrong.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use pml_worker::{Pool, Run};
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use crate::{
     config::{Config, DatabaseConfig},
     database::{self, Database, DatabaseError, Ears},
     downstream::Downstreams,
+    scope::{Caller, Scope},
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -34,7 +35,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long it waits for Postgres: it wants to know how things are now.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub async fn run(mut config: Config, as_json: bool) -> ExitCode {
+/// Prints its report; whether nothing is broken.
+pub async fn run(mut config: Config, as_json: bool) -> bool {
     config.database.patience = config.database.patience.min(PATIENCE);
     let mut report = Report::default();
     report.database(&config.database).await;
@@ -58,7 +60,7 @@ impl Report {
         self.0.push(Finding { what: what.into(), health, seen: seen.into(), advice });
     }
 
-    fn print(self, as_json: bool) -> ExitCode {
+    fn print(self, as_json: bool) -> bool {
         let broken = self.0.iter().any(|finding| finding.health == Health::Broken);
         if as_json {
             println!("{}", json!({"ok": !broken, "findings": self.0}));
@@ -75,7 +77,7 @@ impl Report {
                 }
             }
         }
-        if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        !broken
     }
 
     async fn database(&mut self, config: &DatabaseConfig) {
@@ -100,7 +102,7 @@ impl Report {
         }
         self.extension(&facts);
         self.role(&facts);
-        match database.tools(&own(&database_scope()), &[]).await {
+        match database.tools(&Caller::proxy(own_scope()), &[]).await {
             Ok(_) => self.add("functions", Health::Ok, "they answer", None),
             Err(DatabaseError::Refused(refusal)) => {
                 self.add("functions", Health::Broken, refusal.text(), None);
@@ -213,18 +215,8 @@ impl Report {
     }
 }
 
-fn database_scope() -> crate::scope::Scope {
-    crate::scope::Scope { org: "local".into(), project: "default".into(), actor: "doctor".into() }
-}
-
-fn own(scope: &crate::scope::Scope) -> crate::scope::Caller {
-    crate::scope::Caller {
-        principal: crate::scope::Principal {
-            identity: crate::scope::Identity::Configured,
-            scope: scope.clone(),
-        },
-        request_id: crate::scope::new_request_id(),
-    }
+fn own_scope() -> Scope {
+    Scope { org: "local".into(), project: "default".into(), actor: "doctor".into() }
 }
 
 /// Waits for a connection only.

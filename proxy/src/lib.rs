@@ -3,6 +3,7 @@
 //! It holds no rules and no state of its own: what may be done, what is kept and what it is called is Postgres' to say.
 
 pub mod app;
+mod backoff;
 mod changes;
 pub mod cli;
 pub mod clients;
@@ -12,9 +13,15 @@ pub mod doctor;
 pub mod downstream;
 pub mod handler;
 pub mod http;
+mod lifecycle;
 pub mod limits;
 pub mod logging;
 pub mod metrics;
+#[cfg(test)]
+mod module_cycles;
+mod notifications;
+mod presence;
+mod rebinding;
 mod request_state;
 pub mod run;
 pub mod scope;
@@ -23,3 +30,4 @@ pub mod token_command;
 pub mod tokens;
 pub mod tools;
 mod usage;
+mod weight;

@@ -1,20 +1,17 @@
 //! Reads the command line, checks the configuration, and does what is asked.
 
-use std::{num::NonZeroUsize, process::ExitCode};
+use std::{fmt::Display, num::NonZeroUsize, process::ExitCode};
 
 use clap::Parser;
 use pml_proxy::{
-    cli::{Cli, Command, CommonArgs, HttpArgs, TokenCommand},
+    cli::{Cli, Command, TokenCommand},
     clients,
-    config::{Config, ConfigError},
+    config::{Config, ConfigError, GivenSettings},
     doctor, logging,
     serve::{self, ServeError},
-    token_command,
+    token_command::{self, TokenError},
 };
 use tokio::runtime::Runtime;
-
-/// Wrong usage or configuration, as `sysexits.h` has it.
-const USAGE: u8 = 64;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -26,9 +23,9 @@ fn main() -> ExitCode {
     };
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error),
+        Err(error) => return Failure::of(error).report(),
     };
-    let status = runtime.block_on(run(cli.command));
+    let status = runtime.block_on(run(cli.command)).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     // Not waited for: reading standard input can't be interrupted.
     runtime.shutdown_background();
     status
@@ -45,81 +42,89 @@ fn runtime() -> std::io::Result<Runtime> {
     builder.enable_all().build()
 }
 
-async fn run(command: Command) -> ExitCode {
+async fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Serve(args) => match load(Config::load(args.common, args.http)) {
-            Ok(config) => match serve::over_http(config).await {
-                Err(error @ ServeError::Tls(_)) => wrong(&error),
-                served => finished(served),
-            },
-            Err(status) => status,
-        },
-        Command::Stdio(common) => match load(Config::load(common, HttpArgs::default())) {
-            Ok(config) => finished(serve::over_stdio(config).await),
-            Err(status) => status,
-        },
-        Command::Doctor(args) => match load(Config::load(reporting_itself(args.common), HttpArgs::default()))
-        {
-            Ok(config) => doctor::run(config, args.json).await,
-            Err(status) => status,
-        },
-        Command::Token(TokenCommand::Create(args)) => {
-            match load(Config::load(args.common, HttpArgs::default())) {
-                Ok(config) => finished(
-                    token_command::create(&config, args.label.as_deref(), args.expires_in, args.json).await,
-                ),
-                Err(status) => status,
+        Command::Serve(settings) => serve::over_http(load(settings)?).await?,
+        Command::Stdio(settings) => serve::over_stdio(load(settings)?).await?,
+        Command::Doctor(args) => {
+            if !doctor::run(load(args.settings.without_logs())?, args.json).await {
+                return Err(Failure::reported());
             }
+        }
+        Command::Token(TokenCommand::Create(args)) => {
+            let config = load(args.settings)?;
+            token_command::create(&config, args.label.as_deref(), args.expires_in, args.json).await?;
         }
         Command::Token(TokenCommand::List(args)) => {
-            match load(Config::load(args.common, HttpArgs::default())) {
-                Ok(config) => finished(token_command::list(&config, args.json).await),
-                Err(status) => status,
-            }
+            token_command::list(&load(args.settings)?, args.json).await?;
         }
         Command::Token(TokenCommand::Revoke(args)) => {
-            match load(Config::load(args.common, HttpArgs::default())) {
-                Ok(config) => finished(token_command::revoke(&config, args.id).await),
-                Err(status) => status,
-            }
+            token_command::revoke(&load(args.settings)?, args.id).await?;
         }
-        Command::Clients(args) => finished(clients::run(args)),
+        Command::Clients(args) => clients::print(&load(args.settings)?, args.client, args.json),
     }
+    Ok(())
 }
 
-/// What is wrong is in its report, so the log is silent unless somebody wants it.
-fn reporting_itself(mut common: CommonArgs) -> CommonArgs {
-    common.log_level.get_or_insert_with(|| "off".to_owned());
-    common
+/// Checks the configuration and starts the logs.
+fn load(settings: GivenSettings) -> Result<Config, ConfigError> {
+    let config = Config::load(settings)?;
+    logging::start(&config.log);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
 }
 
-/// Starts the logs, or says what is wrong with the configuration.
-fn load(config: Result<Config, ConfigError>) -> Result<Config, ExitCode> {
-    match config {
-        Ok(config) => {
-            logging::start(&config.log);
-            for warning in &config.warnings {
-                tracing::warn!("{warning}");
-            }
-            Ok(config)
+/// Wrong usage or configuration, as `sysexits.h` has it.
+const USAGE: u8 = 64;
+const FAILED: u8 = 1;
+
+/// How the program ends if not well.
+struct Failure {
+    status: u8,
+    /// None if it has been printed.
+    message: Option<String>,
+}
+
+impl Failure {
+    fn of(error: impl Display) -> Failure {
+        Failure { status: FAILED, message: Some(error.to_string()) }
+    }
+
+    fn of_usage(error: impl Display) -> Failure {
+        Failure { status: USAGE, message: Some(error.to_string()) }
+    }
+
+    fn reported() -> Failure {
+        Failure { status: FAILED, message: None }
+    }
+
+    fn report(self) -> ExitCode {
+        if let Some(message) = self.message {
+            eprintln!("pml: {message}");
         }
-        Err(error) => Err(wrong(&error)),
+        ExitCode::from(self.status)
     }
 }
 
-fn wrong(error: &impl std::fmt::Display) -> ExitCode {
-    eprintln!("pml: {error}");
-    ExitCode::from(USAGE)
-}
-
-fn finished(result: Result<(), impl std::fmt::Display>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::of_usage(error)
     }
 }
 
-fn failed(error: &impl std::fmt::Display) -> ExitCode {
-    eprintln!("pml: {error}");
-    ExitCode::FAILURE
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Tls(error) => Failure::of_usage(error),
+            error => Failure::of(error),
+        }
+    }
+}
+
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Failure {
+        Failure::of(error)
+    }
 }

@@ -74,6 +74,14 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The proxy itself, which acts without a token.
+    pub fn proxy(scope: Scope) -> Caller {
+        Caller {
+            principal: Principal { identity: Identity::Configured, scope },
+            request_id: new_request_id(),
+        }
+    }
+
     pub fn scope(&self) -> &Scope {
         &self.principal.scope
     }

@@ -96,7 +96,8 @@ pub async fn over_stdio(config: Config) -> Result<(), ServeError> {
     let signalled = shutdown_signal()?;
     tokio::pin!(signalled);
     let app = App::start(config).await?;
-    let serving = Handler::new(app.clone()).serve_with_ct(rmcp::transport::stdio(), app.stop.child_token());
+    let serving =
+        Handler::new(app.clone()).serve_with_ct(rmcp::transport::stdio(), app.lifecycle.stop.child_token());
     let service = tokio::select! {
         () = &mut signalled => None,
         served = serving => match served {
@@ -114,9 +115,9 @@ pub async fn over_stdio(config: Config) -> Result<(), ServeError> {
         tokio::pin!(waiting);
         tokio::select! {
             // The client is gone; what it left running has nobody to answer to.
-            _ = &mut waiting => app.drain(Duration::ZERO).await,
-            () = async { (&mut signalled).await; app.drain(drain).await } => {
-                app.stop.cancel();
+            _ = &mut waiting => app.lifecycle.drain(Duration::ZERO).await,
+            () = async { (&mut signalled).await; app.lifecycle.drain(drain).await } => {
+                app.lifecycle.stop.cancel();
                 let _ = tokio::time::timeout(LAST_ANSWERS, waiting).await;
             }
         }

@@ -20,7 +20,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{question::Question, waiting::Waiting};
-use crate::{http::Presence, limits::Questions};
+use crate::{limits::Questions, presence::Presence};
 
 /// How long a person may think.
 const LONGEST_THOUGHT: Duration = Duration::from_secs(600);

@@ -10,8 +10,9 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::{limits::Permit, presence::Here, weight::Weight};
+use super::limits::Permit;
 use crate::tokens::Revocation;
+use crate::{presence::Here, weight::Weight};
 
 pub(super) struct HeldBody {
     inner: Body,

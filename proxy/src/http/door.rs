@@ -25,12 +25,11 @@ use tower_service::Service;
 use super::{
     connections::{Admitted, Connection, Connections},
     forwarded::{Sender, is_trusted, sender},
-    names::asked_as,
     refused::Refused,
     tls::Tls,
     watched::{WatchedBody, WatchedIo},
 };
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, rebinding::asked_as};
 
 /// The longest head of a request, and what may be read ahead of a body.
 const LONGEST_HEAD: usize = 64 * 1024;

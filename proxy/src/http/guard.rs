@@ -19,18 +19,18 @@ use super::{
     forwarded::limited_by,
     incoming::BodyLimits,
     limits::{HttpLimits, Key, SESSIONS, TooMuch},
-    names::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
     passthrough::Passthrough,
-    presence::Presence,
     refused::Refused,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
-    weight::Weight,
     whole,
 };
 use crate::{
     app::App,
+    presence::Presence,
+    rebinding::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
     scope::{Caller, Identity, new_request_id},
     tokens::Accepted,
+    weight::Weight,
 };
 
 /// How long a refusal takes that the client should have waited for.
@@ -159,12 +159,12 @@ impl Gate {
         let forbidden = |message| Err(Refused::new(StatusCode::FORBIDDEN, "host", message));
         if !is_named(asked.ok().flatten(), &self.hosts) {
             return forbidden(
-                "The Host header isn't an allowed name; add it to allowed_hosts (--allowed-host).",
+                "The Host header isn't an allowed name; add it to allowed_hosts (--allowed-hosts).",
             );
         }
         if !is_of_allowed_page(request.headers(), &self.origins) {
             return forbidden(
-                "Pages of this Origin may not ask; add it to allowed_origins (--allowed-origin).",
+                "Pages of this Origin may not ask; add it to allowed_origins (--allowed-origins).",
             );
         }
         Ok(())

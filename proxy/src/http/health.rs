@@ -10,13 +10,11 @@ use axum::{
 use http::{StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use super::{
-    connections::Connections,
-    door::Client,
-    names::{HostPattern, asked_as, is_named},
-    session::OwnedSessions,
+use super::{connections::Connections, door::Client, session::OwnedSessions};
+use crate::{
+    app::App,
+    rebinding::{HostPattern, asked_as, is_named},
 };
-use crate::app::App;
 
 pub(super) struct Watch {
     pub app: Arc<App>,
@@ -40,13 +38,13 @@ pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
         Ok(Err(error)) => json!(error.kind()),
         Err(_) => json!("no answer"),
     };
-    let ready = database == "ok" && app.metrics.is_listening() && !app.is_draining();
+    let ready = database == "ok" && app.metrics.is_listening() && !app.lifecycle.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "ready": ready,
         "database": database,
         "listening": app.metrics.is_listening(),
-        "draining": app.is_draining(),
+        "draining": app.lifecycle.is_draining(),
     });
     (status, Json(body)).into_response()
 }

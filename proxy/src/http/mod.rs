@@ -8,14 +8,11 @@ mod guard;
 mod health;
 mod incoming;
 mod limits;
-mod names;
 mod passthrough;
-mod presence;
 mod refused;
 mod session;
 mod tls;
 mod watched;
-mod weight;
 mod whole;
 
 use std::{sync::Arc, time::Duration};
@@ -24,18 +21,20 @@ use axum::{Router, middleware, routing::get};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 
-use crate::{app::App, config::HttpConfig, handler::Handler};
+use crate::{
+    app::App,
+    config::HttpConfig,
+    handler::Handler,
+    rebinding::{HostPattern, OriginPattern},
+};
 use connections::Connections;
 use door::Door;
 use guard::{Gate, guard};
 use incoming::BodyLimits;
 use limits::HttpLimits;
-pub use names::{HostPattern, OriginPattern};
 use passthrough::Passthrough;
-pub use presence::Presence;
 use session::OwnedSessions;
 pub use tls::{Tls, TlsError};
-pub use weight::Weight;
 
 /// How long open connections may take to end once nothing runs any more.
 const CLOSING: Duration = Duration::from_secs(3);
@@ -56,17 +55,17 @@ pub async fn serve(
         tls,
         trusted_proxies: config.trusted_proxies,
         metrics: app.metrics.clone(),
-        stop_accepting: app.stop_accepting.clone(),
-        stop: app.stop.clone(),
+        stop_accepting: app.lifecycle.stop_accepting.clone(),
+        stop: app.lifecycle.stop.clone(),
     });
     let mut serving = tokio::spawn(door.serve(listener));
     shutdown.await;
-    app.stop_accepting.cancel();
-    app.drain(config.drain).await;
+    app.lifecycle.stop_accepting.cancel();
+    app.lifecycle.drain(config.drain).await;
     // The answers of the last calls are on their way.
     let _ = tokio::time::timeout(CLOSING, gate.limits.requests_ended()).await;
     // Sessions and streams end with it, and the connections with them.
-    app.stop.cancel();
+    app.lifecycle.stop.cancel();
     if tokio::time::timeout(CLOSING, &mut serving).await.is_err() {
         serving.abort();
     }
@@ -134,14 +133,14 @@ fn mcp_config(app: &App, config: &HttpConfig) -> StreamableHttpServerConfig {
         .disable_allowed_origins()
         .with_max_request_body_bytes(config.max_body)
         .with_json_response(true)
-        .with_cancellation_token(app.stop.child_token())
+        .with_cancellation_token(app.lifecycle.stop.child_token())
 }
 
 async fn tidy(gate: Arc<Gate>) {
     let mut minute = tokio::time::interval(Duration::from_secs(60));
     loop {
         tokio::select! {
-            () = gate.app.stop.cancelled() => return,
+            () = gate.app.lifecycle.stop.cancelled() => return,
             _ = minute.tick() => gate.limits.tidy(),
         }
     }

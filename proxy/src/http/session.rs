@@ -15,8 +15,7 @@ use rmcp::{
     },
 };
 
-use super::presence::Presence;
-use crate::{handler::SESSION_IDLE, scope::Identity};
+use crate::{handler::SESSION_IDLE, presence::Presence, scope::Identity};
 
 pub(super) const SESSION_ID: &str = "mcp-session-id";
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";

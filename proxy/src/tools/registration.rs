@@ -6,18 +6,20 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    app::App,
-    scope::{Caller, Scope},
-};
+use tokio_util::sync::CancellationToken;
+
+use super::Catalog;
+use crate::scope::{Caller, Scope};
 
 /// How long the first list of a scope waits for servers that it knows nothing of yet.
 const FIRST_LIST: Duration = Duration::from_secs(10);
 
 /// Which servers are known to be registered where.
 #[derive(Default)]
-pub(crate) struct Registration {
+pub(super) struct Registration {
     done: Mutex<HashSet<(String, String)>>,
+    /// Whose tools are kept up to date.
+    scopes_in_use: Mutex<HashSet<Scope>>,
     /// One at a time, so that many clients of a new scope don't all do the same.
     turn: tokio::sync::Mutex<()>,
 }
@@ -30,84 +32,102 @@ impl Registration {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<(String, String)>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Makes sure that the tools of all servers are registered in the caller's scope; asks (and so starts) only servers that
-/// Postgres knows nothing of there. Whether some have come that weren't known to be there before.
-pub(crate) async fn scope_in_use(app: &Arc<App>, caller: &Caller) -> bool {
-    app.visited(caller.scope());
-    let place = caller.scope().place();
-    let missing = || -> Vec<&String> {
-        app.server_names.iter().filter(|server| !app.registration.is_done(&place, server)).collect()
-    };
-    let missed = missing().len();
-    if missed == 0 {
-        return false;
-    }
-    let _turn = app.registration.turn.lock().await;
-    let wanted: Vec<String> = missing().into_iter().cloned().collect();
-    if wanted.is_empty() {
-        return true;
-    }
-    let Ok(rows) = app.database.tools(caller, &wanted).await else { return wanted.len() < missed };
-    let known: HashSet<&str> = rows.iter().filter_map(|row| row.server.as_deref()).collect();
-    let mut starting = tokio::task::JoinSet::new();
-    for server in wanted {
-        if known.contains(server.as_str()) {
-            app.registration.lock().insert((place.clone(), server));
-        } else {
-            let (app, scope) = (app.clone(), caller.scope().clone());
-            starting.spawn(async move { register(&app, &scope, &server).await });
+    fn add_scope(&self, scope: &Scope) {
+        let mut scopes = self.scopes_in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        if !scopes.contains(scope) {
+            scopes.insert(scope.clone());
         }
     }
-    // Whoever is later than this is announced by a changed list.
-    if tokio::time::timeout(FIRST_LIST, async { while starting.join_next().await.is_some() {} })
-        .await
-        .is_err()
-    {
-        starting.detach_all();
-    }
-    missing().len() < missed
-}
 
-/// Registers one server's tools in one scope.
-async fn register(app: &Arc<App>, scope: &Scope, server: &str) {
-    let tools = match app.servers.list(server).await {
-        Ok(tools) => tools,
-        Err(error) => {
-            tracing::warn!(server, %error, "the tools of a downstream server can't be listed");
-            return;
-        }
-    };
-    let caller = app.own_caller(scope.clone());
-    match app.database.register_tools(&caller, server, &tools).await {
-        Ok(changed) => {
-            tracing::debug!(server, changed, place = scope.place(), "tools registered");
-            // Who has waited for it must not be given what was known before; the notification is still on its way.
-            app.known.changed(&scope.place());
-            app.registration.lock().insert((scope.place(), server.to_owned()));
-        }
-        Err(error) => tracing::warn!(server, %error, "the tools of a downstream server can't be registered"),
+    /// One scope for each organisation and project.
+    fn projects_in_use(&self) -> Vec<Scope> {
+        let scopes = self.scopes_in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = HashSet::new();
+        scopes.iter().filter(|scope| seen.insert(scope.place())).cloned().collect()
     }
 }
 
-/// Registers again whenever a server's list changes, everywhere where it is used.
-pub(crate) async fn follow_servers(app: Arc<App>) {
-    let mut changes = app.servers.changes();
-    loop {
-        let server = tokio::select! {
-            () = app.stop.cancelled() => return,
-            change = changes.recv() => match change {
-                Ok(server) => Some(server),
-                // Some were missed: all are looked at again.
-                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => None,
-                Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
-            },
+impl Catalog {
+    /// Makes sure that the tools of all servers are registered in the caller's scope; asks (and so starts) only servers
+    /// that Postgres knows nothing of there. Whether some have come that weren't known to be there before.
+    pub(crate) async fn scope_in_use(self: &Arc<Self>, caller: &Caller) -> bool {
+        self.registration.add_scope(caller.scope());
+        let place = caller.scope().place();
+        let missing = || -> Vec<&String> {
+            self.server_names.iter().filter(|server| !self.registration.is_done(&place, server)).collect()
         };
-        let servers = server.map_or_else(|| app.server_names.clone(), |server| vec![server]);
-        for scope in app.places() {
-            for server in &servers {
-                register(&app, &scope, server).await;
+        let missed = missing().len();
+        if missed == 0 {
+            return false;
+        }
+        let _turn = self.registration.turn.lock().await;
+        let wanted: Vec<String> = missing().into_iter().cloned().collect();
+        if wanted.is_empty() {
+            return true;
+        }
+        let Ok(rows) = self.database.tools(caller, &wanted).await else { return wanted.len() < missed };
+        let known: HashSet<&str> = rows.iter().filter_map(|row| row.server.as_deref()).collect();
+        let mut starting = tokio::task::JoinSet::new();
+        for server in wanted {
+            if known.contains(server.as_str()) {
+                self.registration.lock().insert((place.clone(), server));
+            } else {
+                let (catalog, scope) = (self.clone(), caller.scope().clone());
+                starting.spawn(async move { catalog.register(&scope, &server).await });
+            }
+        }
+        // Whoever is later than this is announced by a changed list.
+        if tokio::time::timeout(FIRST_LIST, async { while starting.join_next().await.is_some() {} })
+            .await
+            .is_err()
+        {
+            starting.detach_all();
+        }
+        missing().len() < missed
+    }
+
+    /// Registers one server's tools in one scope.
+    async fn register(&self, scope: &Scope, server: &str) {
+        let tools = match self.servers.list(server).await {
+            Ok(tools) => tools,
+            Err(error) => {
+                tracing::warn!(server, %error, "the tools of a downstream server can't be listed");
+                return;
+            }
+        };
+        let caller = Caller::proxy(scope.clone());
+        match self.database.register_tools(&caller, server, &tools).await {
+            Ok(changed) => {
+                tracing::debug!(server, changed, place = scope.place(), "tools registered");
+                // Who has waited for it must not be given what was known before; the notification is still on its way.
+                self.may_have_changed(scope);
+                self.registration.lock().insert((scope.place(), server.to_owned()));
+            }
+            Err(error) => {
+                tracing::warn!(server, %error, "the tools of a downstream server can't be registered");
+            }
+        }
+    }
+
+    /// Registers again whenever a server's list changes, everywhere where it is used.
+    pub(crate) async fn follow_servers(self: Arc<Self>, stop: CancellationToken) {
+        let mut changes = self.servers.changes();
+        loop {
+            let server = tokio::select! {
+                () = stop.cancelled() => return,
+                change = changes.recv() => match change {
+                    Ok(server) => Some(server),
+                    // Some were missed: all are looked at again.
+                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => None,
+                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+                },
+            };
+            let servers = server.map_or_else(|| self.server_names.clone(), |server| vec![server]);
+            for scope in self.registration.projects_in_use() {
+                for server in &servers {
+                    self.register(&scope, server).await;
+                }
             }
         }
     }

@@ -42,8 +42,7 @@ use super::{
 use crate::{
     app::App,
     downstream::{Answer, Call, CallBody, Input},
-    handler,
-    run::{Job, Steps},
+    run::{self, Job, Steps},
     scope::Caller,
 };
 
@@ -110,7 +109,8 @@ impl Passthrough {
             && headers.keys().all(|name| is_known(name) || !name.as_str().starts_with("mcp-"))
             && has_known_version(headers);
         let session = headers.get(SESSION_ID)?.to_str().ok()?;
-        (is_usual && !self.app.is_draining() && self.sessions.may_pass_by(session)).then_some(session)
+        (is_usual && !self.app.lifecycle.is_draining() && self.sessions.may_pass_by(session))
+            .then_some(session)
     }
 
     fn start(&self, session: &str, caller: &Caller, body: &Bytes) -> Option<Begun> {
@@ -121,7 +121,7 @@ impl Passthrough {
                 if params.arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
                     return None;
                 }
-                let tool = self.app.known.server_tool(caller.scope(), &params.name)?;
+                let tool = self.app.tools.known.server_tool(caller.scope(), &params.name)?;
                 let body = CallBody::Raw(params.arguments.map(ToOwned::to_owned));
                 let call = Call { server: tool.server, tool: tool.tool, body };
                 Some(Begun::Call(self.call(session, id.get(), caller, call)))
@@ -151,7 +151,7 @@ impl Passthrough {
         };
         let work = async move {
             let started = Instant::now();
-            let answered = match handler::call_tool(&job, &call, Input::default()).await {
+            let answered = match run::call_tool(&job, &call, Input::default()).await {
                 Ok(answer) => Ok(answer),
                 Err(error) => error.told().map(Answer::Parsed),
             };
@@ -159,7 +159,7 @@ impl Passthrough {
             job.app.metrics.called("tool", is_success, started.elapsed());
             (!cancel.is_cancelled()).then(|| message(&running.key.1, answered))
         };
-        let call = self.app.calls.track_future(work.instrument(span)).boxed();
+        let call = self.app.lifecycle.calls.track_future(work.instrument(span)).boxed();
         UnderWay { app: self.app.clone(), call: Some(Mutex::new(call)) }
     }
 
@@ -245,7 +245,7 @@ impl Future for UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.app.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
+            self.app.lifecycle.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

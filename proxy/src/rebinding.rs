@@ -1,4 +1,5 @@
-//! Under which name a request may come (`Host`) and from which pages (`Origin`), read as a whole and never in part.
+//! Protection against DNS rebinding: under which name a request may come (`Host`) and from which pages (`Origin`). Both are
+//! parsed whole, never matched in part.
 
 use http::{
     HeaderMap, Uri, Version,
@@ -145,7 +146,7 @@ fn parse_origin(text: &str) -> Option<(&str, Authority<'_>)> {
 
 /// What is wrong with the name under which the proxy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadHost {
+pub(crate) enum BadHost {
     #[error("The request has no Host header; send exactly one.")]
     Missing,
     #[error("The request has more than one Host header; send exactly one.")]
@@ -157,7 +158,7 @@ pub(super) enum BadHost {
 }
 
 /// The name under which the proxy is asked, if it is told in one way only. Before HTTP/1.1 there may be none.
-pub(super) fn asked_as<'a>(
+pub(crate) fn asked_as<'a>(
     uri: &'a Uri,
     version: Version,
     headers: &'a HeaderMap,
@@ -185,12 +186,12 @@ pub(super) fn asked_as<'a>(
 }
 
 /// Whether one of these names is meant.
-pub(super) fn is_named(authority: Option<Authority<'_>>, names: &[HostPattern]) -> bool {
+pub(crate) fn is_named(authority: Option<Authority<'_>>, names: &[HostPattern]) -> bool {
     authority.is_some_and(|authority| names.iter().any(|name| name.fits(&authority)))
 }
 
 /// Whether the request comes from no page, or from one that may ask.
-pub(super) fn is_of_allowed_page(headers: &HeaderMap, allowed: &[OriginPattern]) -> bool {
+pub(crate) fn is_of_allowed_page(headers: &HeaderMap, allowed: &[OriginPattern]) -> bool {
     let mut given = headers.get_all(ORIGIN).iter();
     match (given.next(), given.next()) {
         (None, _) => true,

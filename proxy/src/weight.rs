@@ -9,20 +9,20 @@ use pml_worker::aside_if_large;
 
 /// The bytes of one answer, as far as they are known. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Weight(Arc<AtomicUsize>);
+pub(crate) struct Weight(Arc<AtomicUsize>);
 
 impl Weight {
-    pub fn set(&self, bytes: usize) {
+    pub(crate) fn set(&self, bytes: usize) {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
     /// Does the next step of the answer.
-    pub(super) fn step<T>(&self, step: impl FnOnce() -> T) -> T {
+    pub(crate) fn step<T>(&self, step: impl FnOnce() -> T) -> T {
         aside_if_large(self.0.load(Ordering::Relaxed), step)
     }
 
     /// The same work, each step by its weight.
-    pub(super) async fn carried<W: Future>(&self, work: W) -> W::Output {
+    pub(crate) async fn carried<W: Future>(&self, work: W) -> W::Output {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|context| self.step(|| work.as_mut().poll(context))).await
     }

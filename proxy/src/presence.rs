@@ -10,14 +10,14 @@ pub struct Presence(watch::Sender<usize>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Here(Arc<Presence>);
+pub(crate) struct Here(Arc<Presence>);
 
 impl Presence {
-    pub(super) fn new() -> Arc<Presence> {
+    pub(crate) fn new() -> Arc<Presence> {
         Arc::new(Presence(watch::Sender::new(0)))
     }
 
-    pub(super) fn here(self: &Arc<Self>) -> Here {
+    pub(crate) fn here(self: &Arc<Self>) -> Here {
         self.0.send_modify(|open| *open += 1);
         Here(self.clone())
     }

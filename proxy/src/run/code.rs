@@ -1,0 +1,85 @@
+//! Runs the code of a plan in the sandbox.
+
+use std::time::{Duration, Instant};
+
+use pml_worker::{Limits, Run};
+use serde_json::Value;
+
+use super::{
+    Job, RunPlan, Step,
+    calls::{Calls, Shared},
+    outcome::RunOutcome,
+};
+use crate::{database::DatabaseError, limits::RunPermit};
+
+/// Results above it take their tenant's turn.
+const LARGE_RESULT: usize = 512 * 1024;
+
+impl Job {
+    /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
+    pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
+        let workflow = plan.workflow_id;
+        let limits = limits(&self.app.limits, plan.timeout_ms);
+        let tenant = self.caller.scope().tenant();
+        let run = Run::new(tenant.clone(), plan.executable.clone())
+            .with_args(plan.args.clone())
+            .with_names(plan.names())
+            .with_limits(limits)
+            .with_cpu_meter(permit.cpu.clone());
+        let shared = Shared {
+            app: self.app.clone(),
+            caller: self.caller.clone(),
+            client: self.client.clone(),
+            plan,
+            steps: self.steps.clone(),
+            cancel: self.cancel.clone(),
+        };
+        let calls = Calls::new(&shared);
+        self.steps.tell(|| Step::Code);
+        let started = Instant::now();
+        let running = self.app.workers.run(run, &calls);
+        let outcome = tokio::select! {
+            outcome = running => RunOutcome::of(outcome, calls.take()),
+            () = self.cancel.cancelled() => {
+                RunOutcome::stopped("cancelled", "The client cancelled the call.", started.elapsed(), calls.take())
+            }
+            () = self.app.lifecycle.end_calls.cancelled() => {
+                let message = "The proxy was shut down before the run had ended.";
+                RunOutcome::stopped("shutdown", message, started.elapsed(), calls.take())
+            }
+        };
+        let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
+        let outcome = match permit.charge_result(bytes) {
+            Ok(()) => outcome,
+            Err(reached) => {
+                self.limited(&reached);
+                outcome.without_result("limit", &reached.to_string())
+            }
+        };
+        // One large result of a tenant at a time: each takes processors here and in Postgres.
+        let large = bytes >= LARGE_RESULT;
+        let _turn = if large { self.app.large_results.enter(&tenant, 0).await.ok() } else { None };
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.kind == "queue_full") {
+            self.app.metrics.limited(error.kind, "tenant");
+        }
+        tracing::info!(
+            %workflow,
+            success = outcome.success,
+            error = outcome.error.as_ref().map(|error| error.kind),
+            calls = outcome.tasks.len(),
+            ms = outcome.duration_ms,
+            "run"
+        );
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.is_of_the_sandbox()) {
+            tracing::warn!(%workflow, error = error.message, "a sandbox process was lost");
+        }
+        self.record(workflow, &shared.plan, outcome).await
+    }
+}
+
+/// The configured limits, with no more time than the request asks for.
+fn limits(configured: &Limits, timeout_ms: Option<u64>) -> Limits {
+    let wall_time = timeout_ms
+        .map_or(configured.wall_time, |ms| Duration::from_millis(ms.max(1)).min(configured.wall_time));
+    Limits { wall_time, ..configured.clone() }
+}

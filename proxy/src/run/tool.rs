@@ -1,0 +1,114 @@
+//! Calls the tools of downstream servers on behalf of a client, unchanged in both directions.
+
+use std::time::Instant;
+
+use rmcp::model::{CallToolResponse, CallToolResult, ErrorCode, ErrorData};
+use tokio::sync::mpsc;
+use tracing::Instrument;
+
+use super::{Job, Step, begin::NoAnswer, outcome::millis};
+use crate::{
+    downstream::{Answer, Call, CallContext, DownstreamError, Input, Progress},
+    request_state::Holder,
+    tools::answer,
+    usage::Used,
+};
+
+/// The state of a call that isn't over goes out sealed and comes back so.
+pub(crate) async fn call_tool(job: &Job, call: &Call, mut input: Input) -> Result<Answer, NoAnswer> {
+    let Job { app, caller, .. } = job;
+    let holder = || Holder::of(caller, &call.server, &call.tool);
+    let answers = input.responses.is_some();
+    if let Some(sealed) = &mut input.state {
+        *sealed = app.request_states.open(&app.database, caller, &holder(), sealed).await?;
+    }
+    Ok(match job.call_tool(call, input).await {
+        Ok(Answer::Parsed(CallToolResponse::InputRequired(mut asked))) => {
+            if let Some(state) = &mut asked.request_state {
+                *state = app.request_states.seal(&app.database, caller, &holder(), state).await?;
+            }
+            Answer::Parsed(asked.into())
+        }
+        Ok(answer) => answer,
+        Err(error) => Answer::Parsed(failed(error, answers).map_err(NoAnswer::Client)?.into()),
+    })
+}
+
+/// A failed call as a result for the agent; or an error, if it `answers` a question or lacks what the client should have.
+fn failed(error: DownstreamError, answers: bool) -> Result<CallToolResult, ErrorData> {
+    match error {
+        // That is for the client to know, as the protocol has it.
+        DownstreamError::Refused { code, message, data, .. }
+            if code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY.0
+                || (answers && code == ErrorCode::INVALID_PARAMS.0) =>
+        {
+            Err(ErrorData::new(ErrorCode(code), message, data.map(|data| *data)))
+        }
+        error => Ok(answer::failure(error.to_string())),
+    }
+}
+
+impl Job {
+    /// A question of the server is the answer for a client that can only be asked so.
+    async fn call_tool(&self, call: &Call, input: Input) -> Result<Answer, DownstreamError> {
+        let started = Instant::now();
+        let (sender, mut receiver) = self.steps.wanted().then(mpsc::unbounded_channel).unzip();
+        let context = CallContext {
+            cancel: self.cancel.clone(),
+            progress: sender,
+            client: self.client.clone(),
+            may_ask_back: true,
+            input,
+            request_id: self.caller.request_id.clone(),
+            ..CallContext::default()
+        };
+        let answered = {
+            let calling = self.app.servers.call(call, context);
+            tokio::pin!(calling);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(progress) = next(receiver.as_mut()) => self.steps.tell(|| Step::Tool(progress)),
+                    answered = &mut calling => break answered,
+                    () = self.app.lifecycle.end_calls.cancelled() => {
+                        break Err(DownstreamError::Closed { server: call.server.clone() });
+                    }
+                }
+            }
+        };
+        // A call that isn't over is counted when it is.
+        if !matches!(answered, Ok(Answer::Parsed(CallToolResponse::InputRequired(_)))) {
+            self.count(call, started, &answered);
+        }
+        answered
+    }
+
+    /// Adds a call that has ended to the statistics, for which its client needn't wait.
+    fn count(&self, call: &Call, started: Instant, answered: &Result<Answer, DownstreamError>) {
+        let error = match answered {
+            Ok(answer) if answer.is_error() => Some("the tool answered with an error".to_owned()),
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let used = Used {
+            caller: self.caller.clone(),
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            duration: started.elapsed(),
+            error,
+            ended: Instant::now(),
+        };
+        let app = self.app.clone();
+        let counting = async move {
+            let Used { server, tool, duration, error, .. } = &used;
+            tracing::info!(server, tool, success = error.is_none(), ms = millis(*duration), "tool");
+            app.usage.add(used);
+        };
+        self.app.lifecycle.calls.spawn(counting.in_current_span());
+    }
+}
+
+/// The next progress, if any is wanted.
+async fn next(progress: Option<&mut mpsc::UnboundedReceiver<Progress>>) -> Option<Progress> {
+    progress?.recv().await
+}
