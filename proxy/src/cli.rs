@@ -82,6 +82,17 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE", env = "PML_MCP_SERVERS", help_heading = "Downstream servers")]
     pub mcp_servers: Option<PathBuf>,
 
+    /// Whether simple tool calls are passed through to their servers unparsed, which is faster [default: true]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "PML_PASSTHROUGH",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        help_heading = "Downstream servers"
+    )]
+    pub passthrough: Option<bool>,
+
     /// The sandbox program [default: pml-worker beside this one]
     #[arg(long, value_name = "FILE", env = "PML_WORKER", help_heading = "Sandbox")]
     pub worker: Option<PathBuf>,

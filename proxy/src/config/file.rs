@@ -26,6 +26,7 @@ pub(super) struct FileConfig {
     #[serde(rename = "mcpServers")]
     pub servers: Option<Value>,
     pub mcp_servers_file: Option<PathBuf>,
+    pub passthrough: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -69,6 +69,8 @@ pub struct Config {
     /// Of one token.
     pub token_limits: LimitsConfig,
     pub servers: BTreeMap<String, ServerConfig>,
+    /// Whether tool calls that need nothing of the proxy are passed through unparsed.
+    pub passthrough: bool,
     /// What was ignored.
     pub warnings: Vec<String>,
     pub log: LogConfig,
@@ -145,6 +147,7 @@ impl Config {
             token_limits: token_limits(common.limits, file.limits)?,
             worker: pool_config(worker_file)?,
             servers: servers.servers,
+            passthrough: common.passthrough.or(file.passthrough).unwrap_or(true),
             warnings: servers.warnings,
             log,
         })
