@@ -34,6 +34,21 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_check_same_code(text, text) IS
   'An error if code that has one name is to get another';
 
+CREATE FUNCTION pml_internal.pml_note_tools(fqdn text, tasks jsonb) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  called text[] := ARRAY(SELECT DISTINCT task ->> 'target' FROM jsonb_array_elements(tasks) AS task
+                         WHERE task ->> 'kind' = 'tool' AND task ->> 'target' LIKE '%_:_%');
+BEGIN
+  UPDATE pml.capability_records r
+  SET tools_used = r.tools_used || ARRAY(SELECT tool FROM unnest(called) AS tool WHERE tool <> ALL (r.tools_used))
+  WHERE r.id = fqdn AND NOT r.tools_used @> called;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_note_tools(text, jsonb) IS
+  'Adds the tools that a run called and the code doesn''t show (mcp[x]) to those that the capability uses';
+
 CREATE FUNCTION pml_internal.pml_keep_code(context jsonb, name text) RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -45,8 +60,9 @@ BEGIN
   LOOP
     SELECT same.* INTO existing FROM pml_internal.pml_same_code(context ->> 'hash', pml_keep_code.name) AS same;
     EXIT WHEN FOUND;
-    INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description)
-    VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description')
+    INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description, source)
+    VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description',
+            pml_internal.pml_kept_source(context -> 'source'))
     ON CONFLICT DO NOTHING
     RETURNING r.id INTO fqdn;
     IF fqdn IS NOT NULL THEN

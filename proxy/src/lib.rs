@@ -3,6 +3,7 @@
 //! It holds no rules and no state of its own: what may be done, what is kept and what it is called is Postgres' to say.
 
 pub mod app;
+mod backoff;
 mod changes;
 pub mod cli;
 pub mod clients;

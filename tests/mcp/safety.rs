@@ -54,7 +54,7 @@ fn pages_of_other_sites_get_nothing() {
     assert_eq!(status(&[("origin", "null")], &proxy.url), 403);
     assert_eq!(status(&[("origin", "http://localhost:3000")], &proxy.url), 200);
     let named = ProxySetup::new(&database)
-        .args(&["--allowed-host", "pml.example.com", "--allowed-origin", "https://app.example.com"])
+        .args(&["--allowed-hosts", "pml.example.com", "--allowed-origins", "https://app.example.com"])
         .start();
     assert_eq!(status(&[("host", "pml.example.com")], &named.url), 200);
     assert_eq!(status(&[("origin", "https://app.example.com")], &named.url), 200);

@@ -101,7 +101,7 @@ fn a_request_is_one_thing_and_says_what() {
         ),
         (
             json!({"code": "return 1", "tool": "mcp__math__inc"}),
-            "Give \"tool\" without \"code\" and \"capability\"",
+            "Give \"tool\" without \"code\", \"source\" and \"capability\"",
         ),
         (json!({}), "Give \"code\" to run, \"capability\" to call, or \"intent\" for suggestions"),
         (
@@ -188,7 +188,7 @@ fn a_called_capability_that_one_may_not_see_is_left_out() {
     gate.batch_execute("SET pml.actor = 'bob'").unwrap();
     let plan = gate.begin(&json!({"capability": "open:ask"}));
     assert_eq!(plan["capabilities"], json!({}));
-    assert_eq!(plan["dag"]["nodes"][0]["capability"], "not found");
+    assert_eq!(plan["dag"]["nodes"][0]["capability"], "unknown:capability");
     assert!(!plan.to_string().contains("return 42") && !plan.to_string().contains("secret:answer"));
 }
 

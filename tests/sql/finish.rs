@@ -341,7 +341,7 @@ fn a_capability_of_another_scope_is_counted_where_it_is() {
         {"kind": "capability", "target": hidden, "success": true, "run": {"success": true, "fqdn": hidden}}]}));
     assert_eq!(
         (&answer["capabilityName"], &answer["dag"]["tasks"][0]["name"]),
-        (&json!("other.default:shared"), &json!("not found"))
+        (&json!("other.default:shared"), &json!("unknown:capability"))
     );
     assert_eq!((counts(&mut db, "shared"), counts(&mut db, "hidden")), ((0, 0, 0), (0, 0, 0)));
     let by_others = db
@@ -428,4 +428,99 @@ fn calls_of_real_tools_are_recorded() {
         let code = db.refusal(&format!("SELECT pml_tool_used({arguments})")).code().code().to_owned();
         assert!(code == "22023" || code == "PM004", "{arguments}: {code}");
     }
+}
+
+#[test]
+fn a_dag_that_ran_well_becomes_a_dag_capability() {
+    let mut db = Database::new().connect();
+    let source = json!({"type": "dag", "dagStructure": {"tasks": [
+        {"id": "read", "tool": "fs:read", "arguments": {"path": {"type": "parameter", "parameterName": "path"}}},
+        {"id": "parse", "tool": "json:parse", "arguments": {"json": {"type": "reference", "expression": "read.content"}}}]}});
+    let answer = db.run(&json!({"source": source, "name": "fs:load", "intent": "load a file"}), &json!(1));
+    assert_eq!((&answer["status"], &answer["capabilityName"]), (&json!("success"), &json!("fs:load")));
+    let whois: Value = db.query_one("SELECT pml_whois('fs:load')", &[]).unwrap().get(0);
+    assert_eq!((&whois["source"], &whois["description"]), (&source, &json!("load a file")));
+    assert_eq!(whois["tools_used"], json!(["fs:read", "json:parse"]));
+    // The same DAG again is the same capability; one that failed is none.
+    db.run(&json!({"source": source}), &json!(1));
+    let failing = json!({"type": "tool", "toolId": "fs:write", "defaultArgs": {"path": "x"}});
+    let plan: Value = db.query_one("SELECT pml_begin($1)", &[&json!({"source": failing})]).unwrap().get(0);
+    db.query_one(
+        "SELECT pml_finish($1::text::uuid, $2)",
+        &[&plan["workflow_id"].as_str().unwrap(), &failed()],
+    )
+    .unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pml_list()"), 1);
+    for (request, message) in [
+        (json!({"source": source, "code": "return 1"}), "Give either \"code\" or \"source\", not both"),
+        (
+            json!({"source": source, "capability": "fs:load"}),
+            "Give either \"source\" or \"capability\", not both",
+        ),
+        (json!({"source": {"type": "dag"}}), "Invalid dagStructure"),
+    ] {
+        let error = failure(db.query("SELECT pml_begin($1)", &[&request]));
+        assert_eq!(error.code().code(), "22023", "{request}");
+        assert!(error.message().starts_with(message), "{}", error.message());
+    }
+}
+
+#[test]
+fn a_capability_may_be_called_by_its_id_and_an_old_name_is_told() {
+    let mut db = Database::new().connect();
+    let fqdn = db.text("SELECT pml_register('return 1', 'math:one')", &[]).unwrap();
+    for request in [json!({"capabilityId": fqdn}), json!({"capability_id": "math:one"})] {
+        let answer = db.run(&request, &json!(1));
+        assert_eq!(
+            (&answer["capabilityName"], answer.get("warning")),
+            (&json!("math:one"), None),
+            "{request}"
+        );
+    }
+    db.batch_execute("SET client_min_messages = error; SELECT pml_rename('math:one', 'math:uno')").unwrap();
+    for request in [json!({"capability": "math:one"}), json!({"tool": "mcp__math__one"})] {
+        let answer = db.run(&request, &json!(1));
+        assert_eq!(
+            answer["warning"], "Deprecated: using alias \"math:one\" for capability \"math:uno\"",
+            "{request}"
+        );
+    }
+    assert_eq!(
+        failure(db.query("SELECT pml_begin($1)", &[&json!({"capability": "a", "capabilityId": "b"})]))
+            .code()
+            .code(),
+        "22023"
+    );
+}
+
+#[test]
+fn tools_that_only_the_run_shows_are_kept_with_the_code() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register_server('files', 'local')").unwrap();
+    let plan: Value = db
+        .query_one(
+            "SELECT pml_begin($1)",
+            &[&json!({"code": "await mcp.net.get({}); return mcp[args.tool]({})", "name": "a:dynamic"})],
+        )
+        .unwrap()
+        .get(0);
+    let task = |target: &str| json!({"kind": "tool", "target": target, "success": true, "args": {}});
+    let outcome =
+        json!({"success": true, "tasks": [task("net:get"), task("files:read"), task("files:read")]});
+    db.query_one(
+        "SELECT pml_finish($1::text::uuid, $2)",
+        &[&plan["workflow_id"].as_str().unwrap(), &outcome],
+    )
+    .unwrap();
+    let whois: Value = db.query_one("SELECT pml_whois('a:dynamic')", &[]).unwrap().get(0);
+    assert_eq!(whois["tools_used"], json!(["net:get", "files:read"]));
+    assert_eq!((&whois["routing"], &whois["version"]), (&json!("local"), &json!(1)));
+    let plan: Value = db
+        .query_one(
+            "SELECT pml_begin($1)",
+            &[&json!({"capability": "a:dynamic", "args": {"tool": "files:read"}})],
+        )
+        .unwrap()
+        .get(0);
+    assert_eq!(plan["tools"], json!(["net:get", "files:read"]));
 }

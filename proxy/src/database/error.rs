@@ -143,6 +143,16 @@ pub(super) fn statement_error(error: &tokio_postgres::Error) -> DatabaseError {
     ) {
         return DatabaseError::NotReady(format!("{}.", refusal.message()));
     }
+    // Postgres can't hold U+0000, neither in text nor in JSON.
+    if matches!(*code, SqlState::UNTRANSLATABLE_CHARACTER | SqlState::CHARACTER_NOT_IN_REPERTOIRE) {
+        return DatabaseError::Refused(Refusal {
+            code: code.code().to_owned(),
+            message: "The request contains a character that can't be stored: U+0000 (\\u0000 in JSON)"
+                .to_owned(),
+            detail: None,
+            hint: Some("Remove it; inside a string of code, write the escape \\0 instead.".to_owned()),
+        });
+    }
     DatabaseError::Refused(Refusal {
         code: code.code().to_owned(),
         message: refusal.message().to_owned(),

@@ -162,12 +162,12 @@ impl Gate {
         let forbidden = |message| Err(Refused::new(StatusCode::FORBIDDEN, "host", message));
         if !is_named(asked.ok().flatten(), &self.hosts) {
             return forbidden(
-                "The Host header isn't an allowed name; add it to allowed_hosts (--allowed-host).",
+                "The Host header isn't an allowed name; add it to allowed_hosts (--allowed-hosts).",
             );
         }
         if !is_of_allowed_page(request.headers(), &self.origins) {
             return forbidden(
-                "Pages of this Origin may not ask; add it to allowed_origins (--allowed-origin).",
+                "Pages of this Origin may not ask; add it to allowed_origins (--allowed-origins).",
             );
         }
         Ok(())

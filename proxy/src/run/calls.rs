@@ -56,20 +56,32 @@ impl<'s> Calls<'s> {
 
     async fn answer(&self, call: Call) -> Result<Json, CallError> {
         let nested = self.shared.plan.capabilities.get(&call.target);
-        let shown = nested.map_or(call.target.as_str(), |nested| nested.name.as_str());
+        let missing = self.shared.plan.missing.get(&call.target);
+        let shown = match (nested, missing) {
+            (Some(nested), _) => nested.name.as_str(),
+            (None, Some(name)) => name.as_str(),
+            (None, None) => call.target.as_str(),
+        };
         self.shared.steps.tell(|| Step::Call(shown.to_owned()));
         let started = Instant::now();
         let at = {
             let mut tasks = self.lock();
             tasks.push(Task {
                 node: call.node.clone(),
-                kind: if nested.is_some() { TaskKind::Capability } else { call.kind.into() },
+                kind: if nested.is_some() || missing.is_some() {
+                    TaskKind::Capability
+                } else {
+                    call.kind.into()
+                },
                 target: call.target.clone(),
                 args: call.args.clone(),
                 result: None,
                 success: false,
                 duration_ms: 0,
                 error: Some("the run ended before the answer came".into()),
+                number: call.number,
+                awaited: None,
+                line: None,
                 run: None,
             });
             tasks.len() - 1
@@ -90,7 +102,7 @@ impl<'s> Calls<'s> {
 
     async fn call_tool(&self, call: &Call) -> Result<Json, CallError> {
         let shared = self.shared;
-        if call.kind == CallKind::Capability {
+        if call.kind == CallKind::Capability || shared.plan.missing.contains_key(&call.target) {
             return Err(CallError::new("there is no such capability, or it can't be seen from here"));
         }
         let Some((server, tool)) = call.target.split_once(':') else {
@@ -143,12 +155,13 @@ impl<'s> Calls<'s> {
         };
         let calls = Calls::new(self.shared);
         let outcome = self.shared.app.workers.run(call.nested_run(&nested.executable, args), &calls).await;
-        let mut outcome = RunOutcome::of(outcome, calls.take(), &self.shared.plan);
+        let mut outcome = RunOutcome::of(outcome, calls.take());
         outcome.fqdn = Some(nested.fqdn.clone());
         outcome.version = nested.version;
         let answer = match (&outcome.result, &outcome.error) {
             (Some(result), _) => Ok(result.clone()),
-            (None, error) => Err(CallError::new(error.as_ref().map_or("it failed", |error| &error.message))),
+            (None, Some(error)) => Err(CallError::new(error.for_caller())),
+            (None, None) => Err(CallError::new("it failed")),
         };
         (answer, Some(outcome))
     }
