@@ -18,8 +18,22 @@ const AFTER: &str = "\n}";
 /// Both parsers recurse, and what is nested just not too deeply for the compiler needs more than the usual stack.
 const STACK: usize = 256 << 20;
 
-/// Why code is refused that can be erased: parts of our messages.
-const REASONS: [&str; 0] = [];
+/// Why code is refused that can be erased and that the engine takes: parts of our messages.
+const REASONS: &[&str] = &[
+    // The sandbox has no modules, and the probes have names of their own.
+    "isn't available in a capability",
+    "is reserved",
+    // The engine takes it, but our parser can't: it reads a module.
+    "'new.target' is only allowed",
+    // The standard forbids these; the engine forgets some of them.
+    "is already declared",
+    "a private field can't be deleted",
+    "an `in` must stand in parentheses here",
+    // The check for depth doesn't know it, and says what to do.
+    "could be a division or a regular expression",
+    // Right in some places, but no two parsers agree on which.
+    "can't be written with an escape",
+];
 
 /// What the engine says against the code, if it doesn't take it.
 pub fn engine_refusal(code: &str) -> Option<String> {

@@ -47,6 +47,9 @@ pub fn spec_target(data: &[u8]) {
             assert_eq!(Fqdn::parse(&fqdn.to_string()).expect("a valid FQDN"), fqdn);
             assert_eq!(fqdn.to_string(), spec.target_text);
         }
+        Target::Unhashed { org, project, namespace, action } => {
+            assert_eq!(format!("{org}.{project}.{namespace}.{action}"), spec.target_text);
+        }
     }
     let again = format!("{}@{}", spec.target_text, spec.version_text);
     assert_eq!(Spec::parse(&again).expect("what was read can be read again").version, spec.version);
@@ -85,24 +88,48 @@ pub fn compile_target(data: &[u8]) {
             return;
         }
     };
+    let stripped = without_types(&code).expect("what compiles can be stripped");
     if let Some(erased) = oracle::erased(&code) {
-        let ours = without_types(&code).expect("what compiles can be stripped");
-        assert!(oracle::same_program(&ours, &erased), "ours: {ours}\ntheirs: {erased}");
+        assert!(oracle::same_program(&stripped, &erased), "ours: {stripped}\ntheirs: {erased}");
+        assert_words_stay_in_their_lines(&code, &stripped);
     }
     let ids: Vec<&str> = compiled.structure.nodes.iter().map(pml_compile::Node::id).collect();
     for edge in &compiled.structure.edges {
         assert!(ids.contains(&&*edge.from) && ids.contains(&&*edge.to), "an edge joins two nodes");
     }
-    let lines = |text: &str| text.replace("\r\n", "\n").split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
-    assert_eq!(
-        lines(&compiled.executable),
-        lines(&code),
-        "lines keep their numbers:\n{}",
-        compiled.executable
-    );
+    let unlinked = compile(&code, &CompileOptions::default()).expect("it compiled before").executable;
+    assert_probes_stay_in_their_lines(&stripped, &unlinked);
+    assert_eq!(lines(&compiled.executable).len(), lines(&code).len(), "{}", compiled.executable);
     let refusal = oracle::engine_refusal(&compiled.executable);
     assert_eq!(refusal, None, "{}", compiled.executable);
     lift_literals(&code).expect("what compiles can be lifted");
+}
+
+fn lines(text: &str) -> Vec<String> {
+    let text = text.replace("\r\n", "\n");
+    text.split(['\n', '\r', '\u{2028}', '\u{2029}']).map(str::to_owned).collect()
+}
+
+/// Where types go, words go, but none moves to another line: an error is told with the line that the author wrote.
+fn assert_words_stay_in_their_lines(code: &str, stripped: &str) {
+    let (code, stripped) = (lines(code), lines(stripped));
+    assert_eq!(code.len(), stripped.len(), "as many lines: {stripped:?}");
+    for (line, left) in code.iter().zip(&stripped) {
+        let of_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let mut before = line.split(|c| !of_word(c));
+        let mut after = left.split(|c| !of_word(c)).filter(|word| !word.is_empty());
+        assert!(after.all(|word| before.any(|other| other == word)), "{line} became {left}");
+    }
+}
+
+/// A probe stands in the line of what it reports.
+fn assert_probes_stay_in_their_lines(stripped: &str, executable: &str) {
+    let (stripped, executable) = (lines(stripped), lines(executable));
+    assert_eq!(stripped.len(), executable.len(), "as many lines: {executable:?}");
+    for (line, probed) in stripped.iter().zip(&executable) {
+        let mut probed_chars = probed.chars();
+        assert!(line.chars().all(|c| probed_chars.any(|other| other == c)), "{line} became {probed}");
+    }
 }
 
 /// What the depth target puts together besides free text: the places where the parser has to try, and what may stand there.

@@ -19,6 +19,21 @@ CREATE FUNCTION pml_internal.pml_check_schema(what text, schema jsonb) RETURNS v
   RETURN pml_internal.pml_checked_schema(what, schema::text);
 COMMENT ON FUNCTION pml_internal.pml_check_schema(text, jsonb) IS 'An error unless it is a JSON Schema that can be used';
 
+CREATE FUNCTION pml_internal.pml_check_parameters(schema jsonb) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pml_internal.pml_check_schema('parameters_schema', schema);
+  IF jsonb_typeof(schema) <> 'object' OR schema ? 'type' AND NOT schema -> 'type' @> '"object"'
+     OR NOT schema ? 'type' AND schema ?| '{enum,const}' THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'Invalid parameters_schema: it must be the schema of an object',
+      HINT = 'Arguments are given by name: {"type": "object", "properties": {…}, "required": […]}.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_parameters(jsonb) IS 'An error unless it is a JSON Schema that arguments can be held against';
+
 CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$

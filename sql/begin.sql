@@ -2,23 +2,30 @@
 
 CREATE FUNCTION pml_internal.pml_request_keys() RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN '{"intent": "string", "code": "string", "name": "string", "capability": "string", "tool": "string",
-           "args": "object", "description": "string", "options": "object", "servers": "list of strings"}'::jsonb;
+  RETURN '{"intent": "string", "code": "string", "source": "object", "name": "string", "capability": "string",
+           "tool": "string", "args": "object", "description": "string", "options": "object", "servers": "list of strings"}'::jsonb;
 COMMENT ON FUNCTION pml_internal.pml_request_keys() IS 'What a request to pml_begin may have';
 
 CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  checked jsonb := pml_internal.pml_check_object('The request', request, pml_internal.pml_request_keys(), '{}');
+  -- Other clients call it so.
+  id_key text := CASE WHEN jsonb_typeof(request) = 'object' AND NOT request ? 'capability'
+                      THEN (SELECT key FROM unnest('{capabilityId,capability_id}'::text[]) AS key WHERE request ? key LIMIT 1) END;
+  given jsonb := CASE WHEN id_key IS NULL THEN request
+                      ELSE request - id_key || jsonb_build_object('capability', request -> id_key) END;
+  checked jsonb := pml_internal.pml_check_object('The request', given, pml_internal.pml_request_keys(), '{}');
   options jsonb := CASE WHEN checked ? 'options'
     THEN pml_internal.pml_check_object('options', checked -> 'options', '{"timeout": "integer"}', '{}') END;
   problem text := CASE
+    WHEN checked ? 'code' AND checked ? 'source' THEN 'Give either "code" or "source", not both'
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'
-    WHEN checked ? 'tool' AND checked ?| '{code,capability}' THEN 'Give "tool" without "code" and "capability"'
-    WHEN NOT checked ?| '{code,capability,tool}' AND coalesce(checked ->> 'intent', '') !~ '\S'
+    WHEN checked ? 'source' AND checked ? 'capability' THEN 'Give either "source" or "capability", not both'
+    WHEN checked ? 'tool' AND checked ?| '{code,source,capability}' THEN 'Give "tool" without "code", "source" and "capability"'
+    WHEN NOT checked ?| '{code,source,capability,tool}' AND coalesce(checked ->> 'intent', '') !~ '\S'
       THEN 'Give "code" to run, "capability" to call, or "intent" for suggestions'
-    WHEN checked ? 'name' AND NOT checked ? 'code' THEN 'A "name" is given to "code"'
+    WHEN checked ? 'name' AND NOT checked ?| '{code,source}' THEN 'A "name" is given to "code"'
     WHEN (options ->> 'timeout')::bigint NOT BETWEEN 1 AND 86400000
       THEN '"timeout" must be from 1 to 86400000 milliseconds' END;
 BEGIN
@@ -80,17 +87,20 @@ DECLARE
   new_name text := pml_internal.pml_check_name(request ->> 'name');
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   args jsonb := coalesce(request -> 'args', '{}');
+  code text := coalesce(request ->> 'code', pml_internal.pml_source_code(request -> 'source'));
+  source jsonb := nullif(pml_internal.pml_kept_source(request -> 'source'), '{"type": "code"}');
   compiled jsonb;
   called jsonb;
   dag jsonb;
   existing record;
 BEGIN
-  PERFORM pml_internal.pml_check_code(request ->> 'code');
-  compiled := pml_internal.pml_compile(request ->> 'code');
+  PERFORM pml_internal.pml_check_code(code);
+  compiled := pml_internal.pml_compile(code);
   SELECT r.id, r.display_name INTO existing FROM pml_internal.pml_same_code(compiled ->> 'hash', new_name) AS r;
   IF new_name IS NOT NULL THEN
     PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
-    PERFORM pml_internal.pml_check_name_free(here_org, here_project, new_name, existing.id);
+    -- A name that is a tool's is told after the run, which needs no name.
+    PERFORM pml_internal.pml_check_name_untaken(here_org, here_project, new_name, existing.id);
     IF pml_internal.pml_is_taken(new_name, existing.id) THEN
       RAISE EXCEPTION USING ERRCODE = 'PM003',
         MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', new_name, here_org, here_project),
@@ -104,7 +114,9 @@ BEGIN
     'status', 'run', 'mode', 'direct',
     'workflow_id', pml_internal.pml_keep_workflow('direct', request ->> 'intent', args, dag,
       jsonb_strip_nulls(jsonb_build_object('code', compiled -> 'linked', 'hash', compiled -> 'hash', 'name', new_name,
-        'description', coalesce(request ->> 'description', request ->> 'intent'))), timeout),
+        'description', coalesce(request ->> 'description', request ->> 'intent')))
+        -- As it is: what is null in a source means something.
+        || CASE WHEN source IS NULL THEN '{}' ELSE jsonb_build_object('source', source) END, timeout),
     'executable', compiled -> 'executable', 'args', args, 'name', new_name, 'fqdn', NULL, 'version', NULL,
     'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'tools', called -> 'tools', 'dag', dag);
 END
@@ -143,7 +155,9 @@ BEGIN
     'status', 'run', 'mode', 'call_by_name',
     'workflow_id', pml_internal.pml_keep_workflow('call_by_name', request ->> 'intent', args, dag,
       jsonb_build_object('fqdn', located[1], 'version', ran.version, 'name', ran.shown_name,
-                         'called', coalesce(located[3], ran.shown_name)), timeout),
+                         'called', coalesce(located[3], ran.shown_name))
+        || CASE WHEN located[3] IS NULL THEN '{}'
+                ELSE jsonb_build_object('warning', pml_internal.pml_alias_warning(spec)) END, timeout),
     'executable', coalesce(ran.executable, pml_internal.pml_compile(ran.code_snippet) ->> 'executable'),
     'args', args, 'name', ran.shown_name, 'via_alias', located[3], 'fqdn', located[1], 'version', ran.version,
     'timeout_ms', timeout, 'dag', dag);
@@ -160,7 +174,7 @@ DECLARE
   named record;
 BEGIN
   PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
-  IF asked ? 'code' THEN
+  IF asked ?| '{code,source}' THEN
     RETURN pml_internal.pml_begin_code(asked);
   ELSIF asked ? 'tool' OR spec LIKE 'mcp\_\_%' THEN
     SELECT * INTO named FROM pml_internal.pml_tool(coalesce(asked ->> 'tool', spec));

@@ -6,7 +6,8 @@ CREATE FUNCTION pml_internal.pml_cap_tools() RETURNS jsonb
     "lookup": {"takes": {"name": "string"}, "needs": ["name"]},
     "list": {"takes": {"pattern": "string", "namespace": "string", "named_only": "boolean", "unnamed_only": "boolean",
                        "created_by": "string", "tags": "list of strings", "visibility": "string", "sort_by": "string",
-                       "limit": "integer", "offset": "integer"}, "needs": []},
+                       "limit": "integer", "offset": "integer", "version_tag": "string", "record_type": "string"},
+             "needs": []},
     "rename": {"takes": {"name": "string", "new_name": "string", "description": "string", "tags": "list of strings",
                          "visibility": "string"}, "needs": ["name"]},
     "whois": {"takes": {"name": "string", "fqdn": "string"}, "needs": ["name"]},
@@ -36,6 +37,7 @@ CREATE FUNCTION pml_internal.pml_cap_lookup(spec text) RETURNS jsonb
            'visibility', l.visibility, 'routing', l.routing, 'code_url', l.code_url, 'usage_count', l.usage_count,
            'success_rate', l.success_rate, 'via_alias', l.via_alias, 'parameters', v.parameters_schema,
            'tool', pml_internal.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
+         || pml_internal.pml_shown_clash(r.org, r.project, r.display_name)
   FROM pml_internal.pml_lookup(spec) AS l
   JOIN pml.capability_records r ON r.id = l.fqdn
   JOIN pml.capability_versions v ON v.capability_fqdn = l.fqdn AND v.version = l.version
@@ -57,7 +59,7 @@ CREATE FUNCTION pml_internal.pml_cap_whois(spec text) RETURNS jsonb
               'dependents', pml_internal.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependents'))),
               '_meta', jsonb_build_object('fqdn', w.who -> 'fqdn', 'hash', w.who -> 'code_hash',
                                           'forkedFrom', w.who -> 'forked_from'))
-  FROM (SELECT pml_internal.pml_whois(spec) AS who) AS w
+  FROM (SELECT pml_internal.pml_whois(spec) AS who OFFSET 0) AS w
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_whois(text) IS 'The tool cap_whois';
 
@@ -73,15 +75,17 @@ CREATE FUNCTION pml_internal.pml_cap_list(arguments jsonb) RETURNS jsonb
       arguments ->> 'pattern', arguments ->> 'namespace', (arguments ->> 'named_only')::boolean,
       (arguments ->> 'unnamed_only')::boolean, arguments ->> 'created_by',
       CASE WHEN arguments ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(arguments -> 'tags')) END,
-      arguments ->> 'visibility', coalesce(arguments ->> 'sort_by', 'usage'), page.size + 1, page.start) AS l)
+      arguments ->> 'visibility', coalesce(arguments ->> 'sort_by', 'usage'), page.size + 1, page.start,
+      arguments ->> 'version_tag', coalesce(arguments ->> 'record_type', 'capability')) AS l)
   SELECT jsonb_build_object(
     'capabilities', coalesce(jsonb_agg(jsonb_build_object(
         'name', f.name, 'description', f.description, 'namespace', f.namespace, 'visibility', f.visibility,
         'routing', f.routing, 'version', f.version, 'version_tag', f.version_tag, 'tags', f.tags,
         'usage_count', f.usage_count, 'success_rate', f.success_rate, 'created_by', f.created_by,
         'created_at', f.created_at, 'parameters', f.parameters, 'tool', pml_internal.pml_tool_name_of(f.fqdn))
+        || pml_internal.pml_shown_clash(pml_internal.pml_org(), pml_internal.pml_project(), f.name)
       ORDER BY f.place) FILTER (WHERE f.place <= page.size), '[]'),
-    'next_offset', CASE WHEN count(f.place) > page.size THEN page.start + page.size END,
+    'next_offset', CASE WHEN page.size > 0 AND count(f.place) > page.size THEN page.start + page.size END,
     '_meta', jsonb_build_object('fqdns', coalesce(jsonb_object_agg(f.name, f.fqdn) FILTER (WHERE f.place <= page.size), '{}')))
   FROM page LEFT JOIN found f ON true
   GROUP BY page.size, page.start
@@ -101,6 +105,45 @@ CREATE FUNCTION pml_internal.pml_cap_history(spec text, "limit" bigint, "offset"
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_history(text, bigint, bigint) IS 'The tool cap_history';
 
+-- A spec that was resolved once, and then given on as an FQDN, warns once.
+CREATE FUNCTION pml_internal.pml_as_fqdn(spec text) RETURNS text
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+  RETURN pg_catalog.concat_ws('@', (pml_internal.pml_locate(spec))[1], nullif(pg_catalog.split_part(spec, '@', 2), ''));
+COMMENT ON FUNCTION pml_internal.pml_as_fqdn(text) IS 'The spec with an FQDN in the place of a name; its version stays';
+
+CREATE FUNCTION pml_internal.pml_cap_answer(action text, given jsonb) RETURNS jsonb
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  source text;
+  target text;
+BEGIN
+  CASE action
+    WHEN 'lookup' THEN RETURN pml_internal.pml_cap_lookup(given ->> 'name');
+    WHEN 'list' THEN RETURN pml_internal.pml_cap_list(given);
+    WHEN 'whois' THEN RETURN pml_internal.pml_cap_whois(given ->> 'name');
+    WHEN 'history' THEN
+      source := pml_internal.pml_as_fqdn(given ->> 'name');
+      RETURN pml_internal.pml_cap_history(source, (given ->> 'limit')::bigint, (given ->> 'offset')::bigint);
+    WHEN 'rename' THEN
+      target := pml_internal.pml_rename(given ->> 'name', given ->> 'new_name', given ->> 'description',
+                  CASE WHEN given ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(given -> 'tags')) END,
+                  given ->> 'visibility');
+      RETURN pml_internal.pml_cap_named(target) || jsonb_build_object('previous_name', given ->> 'name');
+    WHEN 'fork' THEN
+      source := pml_internal.pml_as_fqdn(given ->> 'source');
+      target := pml_internal.pml_fork(source, given ->> 'name');
+      RETURN pml_internal.pml_cap_named(target) || jsonb_build_object(
+        'forked_from', pml_internal.pml_names_here(ARRAY[split_part(source, '@', 1)]) -> 0);
+    WHEN 'merge' THEN
+      target := pml_internal.pml_merge(ARRAY(SELECT jsonb_array_elements_text(given -> 'sources')), given ->> 'name',
+                  given ->> 'code', given ->> 'description');
+      RETURN pml_internal.pml_cap_named(target);
+  END CASE;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_cap_answer(text, jsonb) IS 'What one of the cap_ tools answers to arguments that are right';
+
 CREATE FUNCTION pml_internal.pml_cap(tool text, args jsonb DEFAULT NULL) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -108,7 +151,7 @@ DECLARE
   tools jsonb := pml_internal.pml_cap_tools();
   action text := regexp_replace(coalesce(tool, ''), '^cap[_:]', '');
   given jsonb := args;
-  target text;
+  old_names text;
 BEGIN
   IF NOT tools ? action THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001',
@@ -123,26 +166,12 @@ BEGIN
   END IF;
   given := pml_internal.pml_check_object('cap_' || action, given, tools -> action -> 'takes',
              ARRAY(SELECT jsonb_array_elements_text(tools -> action -> 'needs')));
-  CASE action
-    WHEN 'lookup' THEN RETURN pml_internal.pml_cap_lookup(given ->> 'name');
-    WHEN 'list' THEN RETURN pml_internal.pml_cap_list(given);
-    WHEN 'whois' THEN RETURN pml_internal.pml_cap_whois(given ->> 'name');
-    WHEN 'history' THEN
-      RETURN pml_internal.pml_cap_history(given ->> 'name', (given ->> 'limit')::bigint, (given ->> 'offset')::bigint);
-    WHEN 'rename' THEN
-      target := pml_internal.pml_rename(given ->> 'name', given ->> 'new_name', given ->> 'description',
-                  CASE WHEN given ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(given -> 'tags')) END,
-                  given ->> 'visibility');
-      RETURN pml_internal.pml_cap_named(target) || jsonb_build_object('previous_name', given ->> 'name');
-    WHEN 'fork' THEN
-      target := pml_internal.pml_fork(given ->> 'source', given ->> 'name');
-      RETURN pml_internal.pml_cap_named(target) || jsonb_build_object(
-        'forked_from', pml_internal.pml_names_here(ARRAY[pml_internal.pml_resolve(given ->> 'source')]) -> 0);
-    WHEN 'merge' THEN
-      target := pml_internal.pml_merge(ARRAY(SELECT jsonb_array_elements_text(given -> 'sources')), given ->> 'name',
-                  given ->> 'code', given ->> 'description');
-      RETURN pml_internal.pml_cap_named(target);
-  END CASE;
+  -- Asked before anything changes: a rename may make the alias the name.
+  SELECT string_agg(pml_internal.pml_alias_warning(spec), '. ') INTO old_names
+  FROM jsonb_array_elements_text(CASE action WHEN 'merge' THEN given -> 'sources' WHEN 'fork' THEN jsonb_build_array(given -> 'source')
+                                             ELSE jsonb_build_array(given -> 'name') END) AS spec;
+  RETURN pml_internal.pml_cap_answer(action, given)
+    || CASE WHEN old_names IS NULL THEN '{}' ELSE jsonb_build_object('warning', old_names) END;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap(text, jsonb) IS

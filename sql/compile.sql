@@ -32,12 +32,18 @@ COMMENT ON FUNCTION pml_internal.pml_lift_literals(text) IS
 
 CREATE FUNCTION pml_internal.pml_source_code(source jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_source_code_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_source_code(jsonb) IS 'The code that does what a DAG or a tool with default arguments does';
+COMMENT ON FUNCTION pml_internal.pml_source_code(jsonb) IS
+  'The code that a source gives, or that does what its DAG or tool with default arguments does';
 
-CREATE FUNCTION pml_internal.pml_pipeline_code(sources jsonb) RETURNS text
-  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pipeline_code_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_pipeline_code(jsonb) IS
-  'The code that feeds each of [{name, input, output}] with what the one before gives, or an error that says why it can''t';
+CREATE FUNCTION pml_internal.pml_kept_source(source jsonb) RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN CASE WHEN coalesce(source ->> 'type', 'code') = 'code' THEN '{"type": "code"}'::jsonb ELSE source END;
+COMMENT ON FUNCTION pml_internal.pml_kept_source(jsonb) IS 'A source as it is kept beside the code: that of code is the code';
+
+CREATE FUNCTION pml_internal.pml_pipeline(sources jsonb) RETURNS jsonb
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pipeline_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_pipeline(jsonb) IS
+  'Code that feeds each of [{name, input, output}] with what the one before gives, and its parameters: {code, parameters}; or an error that says why it can''t';
 
 CREATE FUNCTION pml_internal.pml_structure_with(structure jsonb, schemas jsonb) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_structure_with_wrapper';
@@ -57,7 +63,7 @@ CREATE FUNCTION pml_internal.pml_capabilities_named(org text, project text, name
 BEGIN
   RETURN (
     SELECT coalesce(jsonb_object_agg(found.written, found.fqdn), '{}')
-    FROM (SELECT wanted.written, coalesce(
+    FROM (SELECT wanted.written, wanted.is_elsewhere, coalesce(
                    (SELECT r.id FROM pml.capability_records r
                     WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.place
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL),
@@ -65,14 +71,16 @@ BEGIN
                     WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
                                   WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = wanted.place)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
-          FROM (SELECT name AS written,
+          FROM (SELECT name AS written, name ~ '^[^.:]+[.][^.:]+:' AS is_elsewhere,
                        CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name
                             ELSE pml_internal.pml_scoped(pml_capabilities_named.org, pml_capabilities_named.project, name)
                        END AS place
                 -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
                 -- the policy would be asked for every row of all tenants.
-                FROM unnest(names) AS name OFFSET 0) AS wanted) AS found
-    WHERE found.fqdn IS NOT NULL);
+                FROM unnest(names) AS name OFFSET 0) AS wanted OFFSET 0) AS found
+    -- A tool's name means the tool: a capability that had it first, or as an alias, must not take its place.
+    WHERE CASE WHEN found.fqdn IS NULL THEN false WHEN found.is_elsewhere THEN true
+               ELSE pml_internal.pml_tool_called(pml_capabilities_named.org, pml_capabilities_named.project, found.written) IS NULL END);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_capabilities_named(text, text, text[]) IS
@@ -165,7 +173,9 @@ BEGIN
     RETURN code;
   END IF;
   SELECT jsonb_object_agg(r.id,
-           CASE WHEN (r.org, r.project) = (pml_internal.pml_org(), pml_internal.pml_project()) THEN r.display_name
+           -- A name that is a tool's too would mean the tool when the code is saved again.
+           CASE WHEN (r.org, r.project) = (pml_internal.pml_org(), pml_internal.pml_project())
+                  AND pml_internal.pml_tool_called(r.org, r.project, r.display_name) IS NULL THEN r.display_name
                 ELSE format('%s.%s:%s', r.org, r.project, r.display_name) END)
   INTO names
   FROM pml.capability_records r

@@ -113,6 +113,7 @@ BEGIN
 
   IF state.mode = 'call_by_name' THEN
     kept_fqdn := state.learning_context ->> 'fqdn';
+    warning := state.learning_context ->> 'warning';
   ELSIF went_well THEN
     BEGIN
       kept_fqdn := pml_internal.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
@@ -134,6 +135,7 @@ BEGIN
         END;
       END IF;
     END IF;
+    warning := 'Not saved under its name: ' || warning;
   ELSE
     kept_fqdn := (SELECT same.id FROM pml_internal.pml_same_code(state.learning_context ->> 'hash', NULL) AS same);
   END IF;
@@ -150,7 +152,7 @@ BEGIN
       'dag', state.dag || pml_internal.pml_shown_tasks(outcome -> 'tasks'),
       '_meta', jsonb_build_object('fqdn', ran.id, 'traceId', run_id,
         'version', CASE WHEN state.mode = 'call_by_name' THEN (state.learning_context -> 'version')::integer ELSE ran.version END))
-    || CASE WHEN warning IS NULL THEN '{}' ELSE jsonb_build_object('warning', 'Not saved under its name: ' || warning) END;
+    || CASE WHEN warning IS NULL THEN '{}' ELSE jsonb_build_object('warning', warning) END;
   UPDATE pml.workflow_state w
   SET answer = shown, finished_at = clock_timestamp(),
       -- What the answer has already need not be kept twice.

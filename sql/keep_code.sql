@@ -45,8 +45,9 @@ BEGIN
   LOOP
     SELECT same.* INTO existing FROM pml_internal.pml_same_code(context ->> 'hash', pml_keep_code.name) AS same;
     EXIT WHEN FOUND;
-    INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description)
-    VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description')
+    INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description, source)
+    VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description',
+            pml_internal.pml_kept_source(context -> 'source'))
     ON CONFLICT DO NOTHING
     RETURNING r.id INTO fqdn;
     IF fqdn IS NOT NULL THEN

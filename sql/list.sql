@@ -3,7 +3,8 @@
 CREATE FUNCTION pml_internal.pml_list(
     pattern text DEFAULT NULL, namespace text DEFAULT NULL, named_only boolean DEFAULT false,
     unnamed_only boolean DEFAULT false, created_by text DEFAULT NULL, tags text[] DEFAULT NULL,
-    visibility text DEFAULT NULL, sort_by text DEFAULT 'usage', "limit" bigint DEFAULT NULL, "offset" bigint DEFAULT 0)
+    visibility text DEFAULT NULL, sort_by text DEFAULT 'usage', "limit" bigint DEFAULT NULL, "offset" bigint DEFAULT 0,
+    version_tag text DEFAULT NULL, record_type text DEFAULT 'capability')
   RETURNS TABLE (fqdn text, name text, description text, namespace text, visibility text, routing text,
                  version integer, version_tag text, tags text[], usage_count bigint, success_rate numeric,
                  created_by text, created_at timestamptz, parameters jsonb)
@@ -11,9 +12,11 @@ CREATE FUNCTION pml_internal.pml_list(
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
     SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project,
-           pml_internal.pml_glob_to_like(pattern) AS name_pattern,
+           pml_internal.pml_glob_to_like(pml_list.pattern) AS name_pattern,
+           pml_internal.pml_glob_to_like(pml_list.namespace) AS namespace_pattern,
+           pml_internal.pml_glob_to_like(pml_list.version_tag) AS tag_pattern,
            pml_internal.pml_glob_to_like(pml_list.created_by) AS creator_pattern
-    WHERE pml_internal.pml_check_list(named_only, unnamed_only, visibility, sort_by))
+    WHERE pml_internal.pml_check_list(named_only, unnamed_only, visibility, sort_by, record_type))
   SELECT r.id,
          CASE WHEN r.org = here.org AND r.project = here.project THEN r.display_name
               ELSE r.org || '.' || r.project || ':' || r.display_name END,
@@ -27,11 +30,12 @@ CREATE FUNCTION pml_internal.pml_list(
          WHEN 'org' THEN r.org = here.org
          ELSE r.org = here.org AND r.project = here.project END
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
-  WHERE r.record_type = 'capability' AND r.deleted_at IS NULL
+  WHERE r.deleted_at IS NULL AND (pml_list.record_type IS NULL OR r.record_type = pml_list.record_type)
     AND (pml_list.visibility IS NULL OR r.visibility = pml_list.visibility)
     AND (here.name_pattern IS NULL OR r.display_name LIKE here.name_pattern)
-    AND (pml_list.namespace IS NULL
-         OR pml_internal.pml_display_namespace(r.display_name, r.namespace) = pml_list.namespace)
+    AND (here.namespace_pattern IS NULL
+         OR pml_internal.pml_display_namespace(r.display_name, r.namespace) LIKE here.namespace_pattern)
+    AND (here.tag_pattern IS NULL OR r.version_tag LIKE here.tag_pattern)
     AND NOT (coalesce(pml_list.named_only, false) AND pml_internal.pml_is_unnamed(r.display_name))
     AND NOT (coalesce(pml_list.unnamed_only, false) AND NOT pml_internal.pml_is_unnamed(r.display_name))
     AND (here.creator_pattern IS NULL OR r.created_by LIKE here.creator_pattern)
@@ -41,11 +45,12 @@ CREATE FUNCTION pml_internal.pml_list(
            r.display_name, r.id
   LIMIT pml_list."limit" OFFSET coalesce(pml_list."offset", 0)
 $$;
-COMMENT ON FUNCTION pml_internal.pml_list(text, text, boolean, boolean, text, text[], text, text, bigint, bigint) IS
-  'The capabilities of the current scope; with visibility => org or public, those of all scopes seen from here';
+COMMENT ON FUNCTION pml_internal.pml_list(
+    text, text, boolean, boolean, text, text[], text, text, bigint, bigint, text, text) IS
+  'The capabilities (record_type => mcp-server: servers, NULL: both) of the current scope; with visibility => org or public, those of all scopes seen from here';
 
 CREATE FUNCTION pml_internal.pml_check_list(
-    named_only boolean, unnamed_only boolean, visibility text, sort_by text) RETURNS boolean
+    named_only boolean, unnamed_only boolean, visibility text, sort_by text, record_type text) RETURNS boolean
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -57,10 +62,15 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('Invalid sort_by: "%s"', pml_internal.pml_excerpt(sort_by)), HINT = 'Use usage, name or created.';
   END IF;
+  IF record_type NOT IN ('capability', 'mcp-server') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid record_type: "%s"', pml_internal.pml_excerpt(record_type)),
+      HINT = 'Use capability or mcp-server.';
+  END IF;
   PERFORM pml_internal.pml_check_visibility(visibility);
   PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   RETURN true;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_check_list(boolean, boolean, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_check_list(boolean, boolean, text, text, text) IS
   'True, or an error that says which argument of pml_list is wrong';

@@ -1,5 +1,6 @@
 -- What is known about one capability.
 
+-- In these, OFFSET 0 makes pml_locate one call, however often its answer is read: each warns of an alias.
 CREATE FUNCTION pml_internal.pml_lookup(spec text)
   RETURNS TABLE (fqdn text, display_name text, type text, version integer, version_tag text, description text,
                  visibility text, routing text, code_url text, usage_count bigint, success_rate numeric, via_alias text)
@@ -8,7 +9,7 @@ CREATE FUNCTION pml_internal.pml_lookup(spec text)
   SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
          r.visibility, r.routing, v.code_url, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), found.at[3]
-  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
@@ -19,7 +20,7 @@ CREATE FUNCTION pml_internal.pml_code(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT pml_internal.pml_display_code(v.code_snippet)
-  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
   JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version = found.at[2]::integer
 $$;
 COMMENT ON FUNCTION pml_internal.pml_code(text) IS
@@ -35,6 +36,9 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
       || jsonb_build_object(
         'fqdn', r.id,
         'type', r.record_type,
+        'via_alias', found.at[3],
+        'clashes_with', CASE WHEN r.record_type = 'capability'
+                             THEN pml_internal.pml_tool_called(r.org, r.project, r.display_name) END,
         'version', v.version,
         'version_tag', v.version_tag,
         'code_snippet', pml_internal.pml_display_code(v.code_snippet),
@@ -66,7 +70,7 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
                                                                  'renamed_at', h.renamed_at, 'renamed_by', h.renamed_by)
                                               ORDER BY h.id), '[]')
                     FROM pml.capability_rename_history h WHERE h.capability_id = r.id))
-  FROM (SELECT pml_internal.pml_locate(spec) AS at) AS found
+  FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer

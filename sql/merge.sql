@@ -1,5 +1,24 @@
 -- Several capabilities as one.
 
+CREATE FUNCTION pml_internal.pml_merged_parameters(first jsonb, code text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  inferred jsonb := pml_internal.pml_infer_parameters(code);
+BEGIN
+  -- Only code that hands its arguments on as they came needs what its first source needs.
+  IF code !~ '\(\s*args\s*[,)]|\.\.\.\s*args\M(?!\s*[.[?])' THEN
+    RETURN NULL;
+  END IF;
+  RETURN pml_internal.pml_object_schema(first) || jsonb_build_object(
+    'properties', coalesce(inferred -> 'properties', '{}') || coalesce(first -> 'properties', '{}'),
+    'required', (SELECT coalesce(jsonb_agg(DISTINCT name), '[]')
+                 FROM jsonb_array_elements(coalesce(first -> 'required', '[]') || coalesce(inferred -> 'required', '[]')) AS name));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_merged_parameters(jsonb, text) IS
+  'What code takes that hands its arguments on to a source with these parameters; NULL if it only takes what it names itself';
+
 CREATE FUNCTION pml_internal.pml_merge(sources text[], name text, code text DEFAULT NULL, description text DEFAULT NULL)
   RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -9,6 +28,8 @@ DECLARE
   steps jsonb;
   named text;
   prelude text;
+  merged jsonb;
+  new_code text;
 BEGIN
   IF coalesce(cardinality(pml_merge.sources), 0) < 2 OR array_position(pml_merge.sources, NULL) IS NOT NULL
      OR pml_merge.name IS NULL THEN
@@ -25,7 +46,8 @@ BEGIN
          string_agg(r.display_name, ', ' ORDER BY given.place)
   INTO steps, named
   FROM unnest(pml_merge.sources) WITH ORDINALITY AS given (spec, place)
-  CROSS JOIN LATERAL (SELECT pml_internal.pml_locate(given.spec) AS at) AS found
+  -- OFFSET 0 keeps it one call for each source, however often its parts are read.
+  CROSS JOIN LATERAL (SELECT pml_internal.pml_locate(given.spec) AS at OFFSET 0) AS found
   JOIN pml.capability_records r ON r.id = found.at[1]
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer;
   IF steps @> '[{"type": "mcp-server"}]' THEN
@@ -34,17 +56,26 @@ BEGIN
   END IF;
 
   IF pml_merge.code IS NULL THEN
-    RETURN pml_internal.pml_register(pml_internal.pml_pipeline_code(steps), pml_merge.name,
-             coalesce(pml_merge.description, 'Pipeline of ' || named));
+    merged := pml_internal.pml_pipeline(steps);
+    RETURN pml_internal.pml_register(merged ->> 'code', pml_merge.name,
+             coalesce(pml_merge.description, 'Pipeline of ' || named), merged -> 'parameters');
   END IF;
-  -- The code may call its sources as cap_<namespace>_<action>; they are declared on its first line, so that lines stay.
-  SELECT string_agg(format('const %s = mcp[%s]; ', step.variable, to_json(step.name)), '') INTO prelude
-  FROM (SELECT DISTINCT s ->> 'name' AS name,
-               'cap_' || regexp_replace(split_part(s ->> 'name', '@', 1), '[^A-Za-z0-9_]', '_', 'g') AS variable
-        FROM jsonb_array_elements(steps) AS s) AS step
-  WHERE pml_merge.code ~ ('\m' || step.variable || '\M');
-  RETURN pml_internal.pml_register(coalesce(prelude, '') || pml_merge.code, pml_merge.name,
-           coalesce(pml_merge.description, 'Merge of ' || named));
+  -- The code may call its sources as cap_<namespace>_<action>, or by the beginning of one; they are declared on its first
+  -- line, so that lines stay.
+  SELECT string_agg(format('const %s = mcp[%s]; ', called.variable, to_json(called.name)), '') INTO prelude
+  FROM (SELECT used.variable,
+               coalesce(min(source.name) FILTER (WHERE source.variable = used.variable), min(source.name)) AS name,
+               count(*) = 1 OR bool_or(source.variable = used.variable) AS is_one
+        FROM (SELECT DISTINCT word[1] AS variable FROM regexp_matches(pml_merge.code, '\m(cap_\w+)', 'g') AS word) AS used
+        JOIN (SELECT DISTINCT s ->> 'name' AS name,
+                     'cap_' || regexp_replace(split_part(s ->> 'name', '@', 1), '[^A-Za-z0-9_]', '_', 'g') AS variable
+              FROM jsonb_array_elements(steps) AS s) AS source
+          ON source.variable = used.variable OR starts_with(source.variable, used.variable || '_')
+        GROUP BY used.variable) AS called
+  WHERE called.is_one;
+  new_code := coalesce(prelude, '') || pml_merge.code;
+  RETURN pml_internal.pml_register(new_code, pml_merge.name, coalesce(pml_merge.description, 'Merge of ' || named),
+           pml_internal.pml_merged_parameters(steps #> '{0,input}', new_code));
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_merge(text[], text, text, text) IS

@@ -16,7 +16,8 @@ BEGIN
   FOR task IN SELECT * FROM jsonb_array_elements(coalesce(nullif(outcome -> 'tasks', 'null'), '[]')) LOOP
     PERFORM pml_internal.pml_check_object('A task', task,
       '{"node": "string", "kind": "string", "target": "string", "args": "any value", "result": "any value",
-        "success": "boolean", "duration_ms": "number", "error": "any value", "run": "object"}', '{kind,target,success}');
+        "success": "boolean", "duration_ms": "number", "error": "any value", "run": "object", "awaited": "boolean",
+        "line": "integer"}', '{kind,target,success}');
     IF task ->> 'kind' NOT IN ('tool', 'capability') THEN
       RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'The "kind" of a task must be tool or capability',
         HINT = 'A tool is one of a real server.';

@@ -18,7 +18,7 @@ DECLARE
   fqdn text;
 BEGIN
   IF num_nonnulls(pml_register.code, pml_register.source) <> 1 THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_register needs code, or a source that is a DAG or tool',
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_register needs code or a source, and not both',
       HINT = 'For example: SELECT pml_register(''return args.a + args.b'', name => ''math:add'').';
   END IF;
   PERFORM pml_internal.pml_check_may_act(here_org, here_project);
@@ -42,7 +42,7 @@ BEGIN
        pml_register.parameters_schema, coalesce(pml_register.tags, '{}'), coalesce(pml_register.visibility, 'private'),
        coalesce(pml_register.routing, 'cloud'), pml_register.routing IS NOT NULL, pml_register.version_tag,
        coalesce(pml_register.tools_used, '{}'), pml_register.output_schema,
-       coalesce(pml_register.source, '{"type": "code"}'))
+       pml_internal.pml_kept_source(pml_register.source))
     ON CONFLICT DO NOTHING
     RETURNING r.id INTO fqdn;
     IF fqdn IS NOT NULL THEN

@@ -10,6 +10,11 @@ CREATE FUNCTION pml_internal.pml_locate(spec text) RETURNS text[]
 COMMENT ON FUNCTION pml_internal.pml_locate(text) IS
   'What pml_resolve finds, as FQDN, version number and the alias that was used (or NULL)';
 
+CREATE FUNCTION pml_internal.pml_alias_warning(spec text) RETURNS text
+  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_alias_warning_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_alias_warning(text) IS
+  'What pml_resolve warns of for this spec, as text; NULL if it uses no alias or means nothing';
+
 CREATE FUNCTION pml_internal.pml_name_suggestion(org text, project text, name text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$

@@ -15,6 +15,15 @@ CREATE FUNCTION pml_internal.pml_names_here(fqdns text[]) RETURNS jsonb
 $$;
 COMMENT ON FUNCTION pml_internal.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
 
+CREATE FUNCTION pml_internal.pml_shown_clash(org text, project text, name text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN tool IS NULL THEN '{}' ELSE jsonb_build_object('clashes_with', tool) END
+  FROM pml_internal.pml_tool_called(pml_shown_clash.org, pml_shown_clash.project, pml_shown_clash.name) AS tool
+$$;
+COMMENT ON FUNCTION pml_internal.pml_shown_clash(text, text, text) IS
+  'The tool that came later under the name of this capability: {clashes_with}; an empty object if there is none';
+
 CREATE FUNCTION pml_internal.pml_object_schema(schema jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE

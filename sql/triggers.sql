@@ -1,4 +1,5 @@
--- The triggers of every table, in the order in which they fire.
+-- The triggers of every table, in the order in which they fire: Postgres takes those of a kind by their names, and a test
+-- compares it with this list. They fire during a restore too.
 
 -- pml.capability_records
 CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
@@ -70,6 +71,8 @@ CREATE TRIGGER tool_schema_notify_change AFTER UPDATE ON pml.tool_schema FOR EAC
         (NEW.org, NEW.project, NEW.tool_id, NEW.server_id, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema,
          NEW.definition::text))
   EXECUTE FUNCTION pml_internal.pml_tools_notify();
+CREATE TRIGGER tool_schema_tool_name_gone AFTER DELETE OR UPDATE OF org, project, tool_id ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
 CREATE TRIGGER tool_schema_provides_insert AFTER INSERT ON pml.tool_schema
   REFERENCING NEW TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
 CREATE TRIGGER tool_schema_provides_update AFTER UPDATE ON pml.tool_schema
@@ -77,8 +80,6 @@ CREATE TRIGGER tool_schema_provides_update AFTER UPDATE ON pml.tool_schema
   FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
 CREATE TRIGGER tool_schema_provides_delete AFTER DELETE ON pml.tool_schema
   REFERENCING OLD TABLE AS changed_tools FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_provides_keep();
-CREATE TRIGGER tool_schema_tool_name_gone AFTER DELETE OR UPDATE OF org, project, tool_id ON pml.tool_schema
-  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_keep_tool_name();
 
 -- pml.tool_usage
 CREATE TRIGGER tool_usage_count AFTER INSERT ON pml.tool_usage

@@ -10,7 +10,7 @@ CREATE FUNCTION pml_internal.pml_update(
 DECLARE
   target text := (pml_internal.pml_locate(pml_update.spec))[1];
   tag text := pml_internal.pml_version_tag(pml_update.version_tag);
-  new_source jsonb := coalesce(pml_update.source, '{"type": "code"}');
+  new_source jsonb := pml_internal.pml_kept_source(pml_update.source);
   new_code text;
   result integer;
 BEGIN
@@ -19,11 +19,7 @@ BEGIN
   END IF;
   PERFORM pml_internal.pml_check_code(coalesce(pml_update.code, '-'));
   new_code := pml_internal.pml_transform(coalesce(pml_update.code, pml_internal.pml_source_code(pml_update.source)));
-  IF EXISTS (SELECT FROM pml.capability_versions v WHERE v.capability_fqdn = target AND v.version_tag = tag) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Version tag %s already exists for %s', tag, split_part(pml_update.spec, '@', 1)),
-      HINT = 'A tag names one version for ever. Give the next one.';
-  END IF;
+  PERFORM pml_internal.pml_check_tag_free(target, split_part(pml_update.spec, '@', 1), tag);
   UPDATE pml.capability_records r
   SET code_snippet = new_code,
       source = new_source,

@@ -96,8 +96,14 @@ BEGIN
     PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
     DELETE FROM pml.capability_aliases a
     WHERE a.org = NEW.org AND a.project = NEW.project AND a.alias = NEW.display_name AND a.target_fqdn = NEW.id;
-    INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
-    VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
+    IF pml_internal.pml_tool_called(NEW.org, NEW.project, OLD.display_name) IS NULL THEN
+      INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
+      VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
+    ELSE
+      -- An alias never stands for a tool: the name is the tool's alone from now on.
+      DELETE FROM pml.name_claims c
+      WHERE c.org = NEW.org AND c.project = NEW.project AND c.name = OLD.display_name AND c.fqdn = NEW.id;
+    END IF;
     INSERT INTO pml.capability_rename_history (capability_id, old_name, new_name, renamed_by)
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
@@ -150,24 +156,6 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_record_keep() IS
   'Trigger: keeps claims, versions, aliases and history in step with a record, and notifies';
-
-CREATE FUNCTION pml_internal.pml_record_refuse_delete() RETURNS trigger
-  LANGUAGE plpgsql SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF TG_RELID <> 'pml.capability_records'::regclass THEN
-    PERFORM pml_internal.pml_refuse_table(TG_RELID);
-  END IF;
-  IF OLD.org = 'pml' AND OLD.project = 'std' AND OLD.version = 1 AND OLD.updated_at = OLD.created_at
-     AND pg_trigger_depth() > 1 THEN
-    RETURN OLD;
-  END IF;
-  RAISE EXCEPTION USING ERRCODE = 'PM007',
-    MESSAGE = format('The record of "%s" can''t be removed: its FQDN must never mean anything else', OLD.display_name),
-    HINT = 'Use pml_delete, which leaves a tombstone.';
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_record_refuse_delete() IS 'Trigger: records are deleted with pml_delete only';
 
 CREATE FUNCTION pml_internal.pml_alias_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER

@@ -59,3 +59,16 @@ COMMENT ON COLUMN pml.capability_versions.change_summary IS 'Why it was made';
 ALTER TABLE pml.capability_records
   ADD FOREIGN KEY (id, version) REFERENCES pml.capability_versions (capability_fqdn, version)
   DEFERRABLE INITIALLY DEFERRED;
+
+CREATE FUNCTION pml_internal.pml_check_tag_free(fqdn text, name text, tag text) RETURNS void
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT FROM pml.capability_versions v WHERE v.capability_fqdn = fqdn AND v.version_tag = tag) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Version tag %s already exists for %s', tag, name),
+      HINT = 'A tag names one version for ever. Give the next one.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_tag_free(text, text, text) IS 'An error if a version of this record has the tag';

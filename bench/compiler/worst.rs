@@ -46,7 +46,7 @@ pub(crate) fn inputs() -> Vec<(&'static str, String)> {
         ("defaults", fill(&format!("({}a)=>1;", "a=".repeat(120)))),
         ("templates", fill(&format!("{}a{};", "`${".repeat(60), "}`".repeat(60)))),
         ("generic calls", fill(&format!("x={}a{};", "f<T>(".repeat(60), ")".repeat(60)))),
-        ("comparisons before an error", fill("a<b\n") + "="),
+        ("comparisons before an error", "a<b\n".repeat(MAX_CODE_BYTES / 4 - 1) + "="),
         ("function types", fill(&format!("type A={}a;", "(a:b)=>".repeat(60)))),
         ("nested types", fill(&format!("type A={}a{};", "A<".repeat(15), ">".repeat(15)))),
         ("conditional types", fill(&format!("type A={}a;", "a extends b?c:".repeat(40)))),

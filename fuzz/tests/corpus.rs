@@ -22,6 +22,16 @@ fn run_kept(name: &str, target: fn(&[u8])) {
     assert!(count >= 10, "only {count} inputs in {}", folder.display());
 }
 
+/// Without this, an oracle that takes nothing would never disagree.
+#[test]
+fn the_oracle_takes_most_of_the_corpus() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/differential/corpus");
+    let files: Vec<_> = std::fs::read_dir(folder).expect("the corpus is there").flatten().collect();
+    let codes = files.iter().map(|file| std::fs::read_to_string(file.path()).expect("readable"));
+    let erased = codes.filter(|code| targets::oracle::erased(code).is_some()).count();
+    assert!(erased * 10 >= files.len() * 8, "{erased} of {}", files.len());
+}
+
 #[test]
 fn kept_inputs_are_specifiers() {
     run_kept("corpus/spec", targets::spec_target);

@@ -12,6 +12,7 @@ use swc_common::{BytePos, Span};
 use super::parse::Parsed;
 use super::value::{Chain, Draft, Root, Step, select};
 use binder::Binder;
+pub(crate) use patterns::each_name;
 
 pub(crate) type BindingId = usize;
 

@@ -263,6 +263,16 @@ mod tests {
     }
 
     #[test]
+    fn the_engine_gets_what_it_reads_right() {
+        assert_eq!(executable("f(async => 1, async (async) => 1)"), "f((async) => 1, async (async) => 1)");
+        assert_eq!(executable("class A { get\n*b() {} }"), "class A { get;\n*b() {} }");
+        assert_eq!(
+            executable("class A { set?: number\n*b() {} static;}"),
+            "class A { set;\n*b() {} static;}"
+        );
+    }
+
+    #[test]
     fn words_in_comments_are_no_modifiers() {
         for (code, expected) in [
             ("class A implements /* implements x */ B, C {}", "class A  {}"),

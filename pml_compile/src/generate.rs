@@ -1,13 +1,16 @@
 //! Code for what isn't written as code: a DAG of tasks, a tool with default arguments, and a pipeline of capabilities.
 
+mod pipeline;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::names::is_identifier;
-use super::provides::{ToolSchema, output_fields, provides_edge, required_fields, types};
 use super::structure::{ArgumentValue, Arguments};
+
+pub use pipeline::{Pipeline, PipelineSource, pipeline};
 
 /// Why no code could be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,13 +34,6 @@ pub struct DagTask {
     pub arguments: Arguments,
     #[serde(default, alias = "depends_on")]
     pub depends_on: Vec<String>,
-}
-
-/// A capability to put into a pipeline.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct PipelineSource {
-    pub name: String,
-    pub schema: ToolSchema,
 }
 
 /// `return await mcp.ns.tool({ …defaults, ...args })`
@@ -101,64 +97,6 @@ pub fn dag_code(dag: &Dag) -> Result<String, GenerateError> {
         }
     }
     Ok(code)
-}
-
-/// The code of a pipeline: each source gets what the one before gives, and the rest from `args`.
-pub fn pipeline_code(sources: &[PipelineSource]) -> Result<String, GenerateError> {
-    if sources.len() < 2 {
-        return Err(GenerateError("a pipeline needs at least two capabilities".to_owned()));
-    }
-    let mut code = String::new();
-    for (index, source) in sources.iter().enumerate() {
-        let step = index + 1;
-        let arguments = match index.checked_sub(1).map(|before| &sources[before]) {
-            None => "args".to_owned(),
-            Some(before) => {
-                let edge = provides_edge((&before.name, &before.schema), (&source.name, &source.schema))
-                    .ok_or_else(|| GenerateError(mismatch(before, source)))?;
-                let is_whole = output_is_whole(&before.schema.output);
-                let fields = edge.field_mapping.iter().filter(|field| field.type_compatible).map(|field| {
-                    let path = if is_whole { String::new() } else { member(&field.from_field) };
-                    format!(", {}: step{index}{path}", key(&field.to_field))
-                });
-                format!("{{ ...args{} }}", fields.collect::<String>())
-            }
-        };
-        code.push_str(&format!("const step{step} = await {}({arguments});\n", callee(&source.name)));
-    }
-    code.push_str(&format!("return step{};\n", sources.len()));
-    Ok(code)
-}
-
-fn output_is_whole(output: &Json) -> bool {
-    output.get("properties").is_none() && output_fields(output).contains_key("result")
-}
-
-fn mismatch(from: &PipelineSource, to: &PipelineSource) -> String {
-    let describe = |fields: Vec<(&str, String)>, nothing: &str| {
-        if fields.is_empty() {
-            return nothing.to_owned();
-        }
-        let fields: Vec<String> = fields.into_iter().map(|(name, kind)| format!("{name} ({kind})")).collect();
-        fields.join(", ")
-    };
-    let kind = |schema: &Json| {
-        let names: Vec<&str> = types(schema).into_iter().collect();
-        if names.is_empty() { "any type".to_owned() } else { names.join(" or ") }
-    };
-    let given =
-        output_fields(&from.schema.output).into_iter().map(|(name, field)| (name, kind(field))).collect();
-    let input = &to.schema.input;
-    let wanted =
-        required_fields(input).into_iter().map(|name| (name, kind(&input["properties"][name]))).collect();
-    format!(
-        "`{}` doesn't fit behind `{}`: it needs {}, and `{}` gives {}",
-        to.name,
-        from.name,
-        describe(wanted, "nothing by name"),
-        from.name,
-        describe(given, "no known fields")
-    )
 }
 
 fn task_call(task: &DagTask, names: &BTreeMap<&str, String>) -> Result<String, GenerateError> {

@@ -7,6 +7,7 @@ mod bindings;
 mod blame;
 pub mod canonical;
 mod depth;
+mod early_errors;
 mod edits;
 mod enums;
 mod error;
@@ -32,10 +33,11 @@ use std::collections::HashMap;
 
 pub use depth::MAX_DEPTH;
 pub use error::{CompileError, ErrorKind, line_and_column};
-pub use generate::{Dag, DagTask, GenerateError, PipelineSource, dag_code, pipeline_code, tool_code};
+pub use generate::{Dag, DagTask, GenerateError, Pipeline, PipelineSource, dag_code, pipeline, tool_code};
 pub use interrupt::interruptible;
 pub use lift::{Lifted, LiftedKind, LiftedLiteral};
 pub use link::Lookup;
+pub use names::snake_case;
 pub use parameters::Parameters;
 pub use parse::MAX_CODE_BYTES;
 pub use provides::{

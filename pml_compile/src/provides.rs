@@ -71,7 +71,6 @@ pub fn field_mapping(output: &Json, input: &Json) -> Vec<FieldMapping> {
     for (to_field, wanted) in input_fields(input) {
         let same_name = outputs.iter().find(|(name, _)| normalized(name) == normalized(to_field));
         let content = || {
-            let is_content = |name: &str| CONTENT_NAMES.contains(&normalized(name).as_str());
             outputs.iter().find(|(name, given)| {
                 is_content(name)
                     && is_content(to_field)
@@ -159,7 +158,7 @@ impl ToolsByInput {
     /// The tools that take a field which this one gives; with `tool`, only edges that have it at one end.
     fn fed_by(&self, (giver, schema): &(String, ToolSchema), tool: Option<&str>) -> BTreeSet<usize> {
         let outputs = output_fields(&schema.output);
-        let gives_content = outputs.keys().any(|name| CONTENT_NAMES.contains(&normalized(name).as_str()));
+        let gives_content = outputs.keys().any(|name| is_content(name));
         let same_name = outputs.keys().filter_map(|name| self.takers.get(&normalized(name))).flatten();
         let content = self.content_takers.iter().filter(|_| gives_content);
         let is_asked_for = |taker: &str| tool.is_none_or(|tool| tool == giver || tool == taker);
@@ -244,17 +243,22 @@ fn normalized(name: &str) -> String {
     name.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect()
 }
 
-fn input_fields(schema: &Json) -> BTreeMap<&str, &Json> {
+/// Whether the name means the content itself.
+pub(crate) fn is_content(name: &str) -> bool {
+    CONTENT_NAMES.contains(&normalized(name).as_str())
+}
+
+pub(crate) fn input_fields(schema: &Json) -> BTreeMap<&str, &Json> {
     let properties = schema.get("properties").and_then(Json::as_object);
     properties.into_iter().flatten().map(|(name, field)| (name.as_str(), field)).collect()
 }
 
-pub(super) fn required_fields(schema: &Json) -> BTreeSet<&str> {
+pub(crate) fn required_fields(schema: &Json) -> BTreeSet<&str> {
     schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
 }
 
 /// The fields of an output; one that is no object is a result as a whole.
-pub(super) fn output_fields(schema: &Json) -> BTreeMap<&str, &Json> {
+pub(crate) fn output_fields(schema: &Json) -> BTreeMap<&str, &Json> {
     let fields = input_fields(schema);
     let is_known = schema.get("type").is_some();
     if fields.is_empty() && is_known && types(schema).iter().all(|name| *name != "object") {
@@ -264,7 +268,7 @@ pub(super) fn output_fields(schema: &Json) -> BTreeMap<&str, &Json> {
 }
 
 /// The JSON types a schema allows; empty if it doesn't say.
-pub(super) fn types(schema: &Json) -> BTreeSet<&str> {
+pub(crate) fn types(schema: &Json) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     match schema.get("type") {
         Some(Json::String(name)) => {
@@ -289,7 +293,7 @@ pub(super) fn types(schema: &Json) -> BTreeSet<&str> {
 }
 
 /// Whether a value of one schema can be one of the other, as far as their types say.
-fn compatible(given: &Json, wanted: &Json) -> bool {
+pub(crate) fn compatible(given: &Json, wanted: &Json) -> bool {
     let (given, wanted) = (types(given), types(wanted));
     let fits = |name: &&str| wanted.contains(name) || (*name == "integer" && wanted.contains("number"));
     given.is_empty() || wanted.is_empty() || given.iter().any(fits)

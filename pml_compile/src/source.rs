@@ -10,7 +10,10 @@ use super::link::{Links, Lookup};
 use super::parse::Parsed;
 use super::references::References;
 use super::strip::strip;
-use super::{CompileOptions, Compiled, Lifted, executable, interrupt, lift, output, parameters, structure};
+use super::{
+    CompileOptions, Compiled, Lifted, early_errors, executable, interrupt, lift, output, parameters,
+    structure,
+};
 use crate::canonical::canonical_hash;
 
 /// Code that parses. It is kept while the caller looks up the names in [`Source::references`], so that nothing is parsed
@@ -83,6 +86,7 @@ impl<'a> Source<'a> {
     pub fn compile(self, options: &CompileOptions) -> Result<Compiled, CompileError> {
         let Self { parsed, bindings, references } = self;
         parsed.with_stack(|| {
+            early_errors::check(&parsed)?;
             let (mut structure, probes) = structure::build(&parsed, &bindings, &references, &options.lookup)?;
             interrupt::check()?;
             let links = Links::to_fqdns(parsed.code, &references, &options.lookup);

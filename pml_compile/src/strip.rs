@@ -373,6 +373,13 @@ impl Visit for Stripper<'_> {
             arrow.return_type.is_some() && self.text(end..self.code.len()).starts_with(':');
         self.may_hide_errors |= arrow.type_params.is_some() || is_tried_in_choice;
         self.type_parameters(arrow.type_params.as_deref());
+        if let [Pat::Ident(name)] = &arrow.params[..]
+            && name.id.sym == *"async"
+            && name.id.span.lo == arrow.span.lo
+        {
+            // The engine takes it for the start of an async function.
+            self.edits.wrap(range(name.id.span), "(", ")");
+        }
         arrow.params.visit_with(self);
         if let Some(annotation) = &arrow.return_type {
             // No line may end between the parameters and the arrow.
@@ -447,6 +454,14 @@ impl Visit for Stripper<'_> {
             if is_marked {
                 self.remove_mark(range(key).end, &['?', '!']);
             }
+        }
+        if let ClassMember::ClassProp(ClassProp { key: PropName::Ident(name), value: None, span, .. }) =
+            member
+            && matches!(&*name.sym, "get" | "set" | "static" | "async")
+            && !self.text(range(*span)).ends_with(';')
+        {
+            // With a `*` on the next line, the engine takes it for the start of a method.
+            self.edits.insert(range(*span).end, ";");
         }
         member.visit_children_with(self);
     }

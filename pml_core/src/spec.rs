@@ -1,4 +1,5 @@
-//! The ways to say which capability is meant: a name, `org.project:name` or an FQDN, each with an optional `@version`.
+//! The ways to say which capability is meant: a name, `org.project:name` or an FQDN (with or without its hash), each with
+//! an optional `@version`.
 
 use crate::{
     error::{Error, Result},
@@ -28,6 +29,13 @@ pub enum Target<'a> {
         name: &'a str,
     },
     Fqdn(Fqdn<'a>),
+    /// An FQDN without its hash: the one capability that has these.
+    Unhashed {
+        org: &'a str,
+        project: &'a str,
+        namespace: &'a str,
+        action: &'a str,
+    },
 }
 
 impl<'a> Spec<'a> {
@@ -57,7 +65,16 @@ impl<'a> Target<'a> {
                 value: text.to_owned(),
                 detail: "It has a colon.".to_owned(),
             })),
-            (Some(_), None) => Fqdn::parse(text).map(Target::Fqdn),
+            (Some(_), None) => match text.split('.').collect::<Vec<_>>()[..] {
+                [org, project, namespace, action] => {
+                    check_part("org", org)?;
+                    check_part("project", project)?;
+                    check_part("namespace", namespace)?;
+                    check_part("action", action)?;
+                    Ok(Target::Unhashed { org, project, namespace, action })
+                }
+                _ => Fqdn::parse(text).map(Target::Fqdn),
+            },
         }
     }
 }
@@ -82,6 +99,16 @@ mod tests {
                 Target::Fqdn(Fqdn::parse("acme.webapp.fs.read_json.a7f3").unwrap()),
                 VersionSpec::Major(2),
             ),
+            (
+                "marketplace.public.fs.read_json@v1",
+                Target::Unhashed {
+                    org: "marketplace",
+                    project: "public",
+                    namespace: "fs",
+                    action: "read_json",
+                },
+                VersionSpec::Major(1),
+            ),
         ] {
             let spec = Spec::parse(text).unwrap();
             assert_eq!((spec.target, spec.version), (target, version), "{text}");
@@ -90,9 +117,22 @@ mod tests {
 
     #[test]
     fn what_is_none_of_them() {
-        for text in
-            ["", "@v1", "a@", "a@b@c", "a.b", "a.b.c:d", "a:b.c", ".a:b", "a.:b", "a.b:", "a b", "a.b.c.d.e"]
-        {
+        for text in [
+            "",
+            "@v1",
+            "a@",
+            "a@b@c",
+            "a.b",
+            "a.b.c:d",
+            "a:b.c",
+            ".a:b",
+            "a.:b",
+            "a.b:",
+            "a b",
+            "a.b.c.d.e",
+            "a.b.c.",
+            "a.b.c.9",
+        ] {
             assert!(Spec::parse(text).is_err(), "{text}");
         }
     }

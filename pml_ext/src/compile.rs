@@ -55,6 +55,12 @@ pub(crate) fn compiler<Inputs, T>(inputs: Inputs, work: impl Fn(&Inputs) -> Resu
     Report::or_raise(result)
 }
 
+/// How references in code find a name that is spelled otherwise.
+#[pg_extern(sql = false)]
+fn pml_snake_name(name: &str) -> String {
+    compile::snake_case(name).into_owned()
+}
+
 /// The names and FQDNs that the code refers to, each once.
 #[pg_extern(sql = false)]
 fn pml_code_names(code: &str) -> Vec<String> {
@@ -186,16 +192,20 @@ fn pml_provides_between(
     }))
 }
 
-/// The code of a capability that is given as a DAG or as a tool.
+/// The code of a capability that is given as code, as a DAG or as a tool.
 #[pg_extern(sql = false)]
 fn pml_source_code(source: JsonB) -> String {
     compiler(source, |source| source_code(&source.0))
 }
 
 fn source_code(source: &Json) -> Result<String> {
-    const FORMS: &str = "Use {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
+    const FORMS: &str = "Use {\"type\": \"code\", \"code\": \"…\"}, {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
                          {\"type\": \"tool\", \"toolId\": \"server:tool\", \"defaultArgs\": {…}}.";
     match source.get("type").and_then(Json::as_str) {
+        Some("code") => match source.get("code") {
+            Some(Json::String(code)) => Ok(code.clone()),
+            _ => Err(argument("The source has no code".to_owned(), FORMS)),
+        },
         Some("dag") => {
             let dag: Dag = parsed("dagStructure", &JsonB(source["dagStructure"].clone()))?;
             if dag.tasks.is_empty() {
@@ -212,13 +222,13 @@ fn source_code(source: &Json) -> Result<String> {
                 Some(_) => Err(argument("defaultArgs is not an object".to_owned(), FORMS)),
             }
         }
-        _ => Err(argument("The source is neither a DAG nor a tool".to_owned(), FORMS)),
+        _ => Err(argument("The source is neither code, a DAG nor a tool".to_owned(), FORMS)),
     }
 }
 
-/// The code that calls one after the other: `[{"name": …, "input": …, "output": …}]`.
+/// Code and parameters of what calls one after the other: `[{"name": …, "input": …, "output": …}]`.
 #[pg_extern(sql = false)]
-fn pml_pipeline_code(sources: JsonB) -> String {
+fn pml_pipeline(sources: JsonB) -> JsonB {
     #[derive(Deserialize)]
     struct Step {
         name: String,
@@ -228,6 +238,7 @@ fn pml_pipeline_code(sources: JsonB) -> String {
     compiler(sources, |sources| {
         let steps: Vec<Step> = parsed("sources", sources)?;
         let steps = steps.into_iter().map(|step| PipelineSource { name: step.name, schema: step.schema });
-        Ok(compile::pipeline_code(&steps.collect::<Vec<_>>())?)
+        let made = compile::pipeline(&steps.collect::<Vec<_>>())?;
+        Ok(JsonB(json!({ "code": made.code, "parameters": made.parameters })))
     })
 }

@@ -86,6 +86,20 @@ pub(crate) fn by_fqdn(caller: &Caller, fqdn: &str) -> Option<Found> {
     find(caller, c"capability_records_fqdn", fqdn, |row| row.bytes(record::ID) == fqdn.as_bytes())
 }
 
+/// The first few whose FQDNs have these parts before the hash; two are enough to know that it isn't one.
+pub(crate) fn by_parts(caller: &Caller, parts: [&str; 4]) -> Vec<Found> {
+    const ENOUGH: usize = 5;
+    let index = c"capability_records_org_project_namespace_action_hash_key";
+    let mut found = Vec::new();
+    scan::rows(c"capability_records", index, &parts.map(Key::is), Direction::Forward, |row| {
+        if row.column(record::DELETED_AT).is_none() && is_seen(caller, row) {
+            found.push(read(row));
+        }
+        if found.len() < ENOUGH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    found
+}
+
 pub(crate) fn by_alias(caller: &Caller, place: &Place<'_>) -> Option<Found> {
     let (table, index) = (c"capability_aliases", c"capability_aliases_scoped_name");
     let target = scan::first_hashed(table, index, &place.key, |row| {

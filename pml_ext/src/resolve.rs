@@ -56,6 +56,13 @@ fn pml_locate(spec: &str) -> Vec<Option<String>> {
     Report::or_raise(locate())
 }
 
+/// What resolving warns of, for answers that must say it themselves.
+#[pg_extern(sql = false)]
+fn pml_alias_warning(spec: &str) -> Option<String> {
+    let located = locate(spec).ok()?;
+    located.alias.map(|alias| deprecated(alias, &located.found))
+}
+
 /// In one's own scope it may be said that a name is taken, even by what one can't see; not by what.
 #[pg_extern(sql = false)]
 fn pml_is_taken(name: Option<&str>, own_fqdn: Option<&str>) -> bool {
@@ -64,28 +71,51 @@ fn pml_is_taken(name: Option<&str>, own_fqdn: Option<&str>) -> bool {
     name.is_some_and(|name| records::is_taken(&org, &project, name, own_fqdn))
 }
 
-fn locate(spec: &str) -> Result<Located<'_>> {
-    let spec = Spec::parse(spec)?;
+/// How tools of capabilities were once called: `cap:fs:read_json` is `fs:read_json`, unless it is a name of its own.
+const TOOL_PREFIX: &str = "cap:";
+
+fn locate(text: &str) -> Result<Located<'_>> {
     let caller = Caller::current();
-    let (found, alias) = find(&caller, &spec)?.ok_or_else(|| not_found(&spec))?;
-    Ok(Located { found, alias, spec })
+    let parsed = Spec::parse(text);
+    if let Ok(spec) = parsed
+        && let Some((found, alias)) = find(&caller, &spec)?
+    {
+        return Ok(Located { found, alias, spec });
+    }
+    let Some(spec) = text.strip_prefix(TOOL_PREFIX).and_then(|rest| Spec::parse(rest).ok()) else {
+        return Err(not_found(&parsed?));
+    };
+    match find(&caller, &spec)? {
+        Some((found, alias)) => Ok(Located { found, alias, spec }),
+        None => Err(not_found(&spec)),
+    }
 }
 
 fn warn_of_alias(located: &Located<'_>) {
     if let Some(alias) = located.alias {
-        let name = &located.found.display_name;
         Report::warn_client(|| Report {
             kind: Kind::DeprecatedAlias,
-            message: format!("Deprecated: using alias \"{alias}\" for capability \"{name}\""),
+            message: deprecated(alias, &located.found),
             detail: None,
             hint: Some("Update your code.".to_owned()),
         });
     }
 }
 
+fn deprecated(alias: &str, found: &Found) -> String {
+    format!("Deprecated: using alias \"{alias}\" for capability \"{}\"", found.display_name)
+}
+
 fn find<'a>(caller: &Caller, spec: &Spec<'a>) -> Result<Option<(Found, Option<&'a str>)>> {
     let place = match spec.target {
         Target::Fqdn(_) => return Ok(records::by_fqdn(caller, spec.target_text).map(|found| (found, None))),
+        Target::Unhashed { org, project, namespace, action } => {
+            let mut found = records::by_parts(caller, [org, project, namespace, action]);
+            return match found.len() {
+                0 | 1 => Ok(found.pop().map(|found| (found, None))),
+                _ => Err(ambiguous(spec, &found)),
+            };
+        }
         Target::Scoped { org, project, name } => Place::new(org, project, name),
         Target::Name(name) => {
             let (org, project) = (settings::org(), settings::project());
@@ -114,7 +144,7 @@ fn not_found(spec: &Spec<'_>) -> Report {
         Target::Scoped { org, project, name } => {
             suggest(org, project, name).map(|name| format!("{org}.{project}:{name}"))
         }
-        Target::Fqdn(_) => None,
+        Target::Fqdn(_) | Target::Unhashed { .. } => None,
     };
     Report {
         kind: Kind::NotFound,
@@ -127,6 +157,16 @@ fn not_found(spec: &Spec<'_>) -> Report {
             },
             |name| format!("Did you mean \"{name}\"?"),
         )),
+    }
+}
+
+fn ambiguous(spec: &Spec<'_>, found: &[Found]) -> Report {
+    let fqdns: Vec<&str> = found.iter().map(|found| found.fqdn.as_str()).collect();
+    Report {
+        kind: Kind::NotFound,
+        message: format!("Capability not found: {}", spec.target_text),
+        detail: Some(format!("Several have this FQDN without its hash: {}.", fqdns.join(", "))),
+        hint: Some("Add the hash, or use its name: org.project:name.".to_owned()),
     }
 }
 

@@ -11,7 +11,6 @@ use tokio::sync::OnceCell;
 
 use crate::{
     database::{Database, DatabaseError},
-    downstream::Call,
     scope::Caller,
 };
 
@@ -73,10 +72,10 @@ impl RequestStates {
 pub(crate) struct Holder(Vec<u8>);
 
 impl Holder {
-    pub(crate) fn of(caller: &Caller, call: &Call) -> Holder {
+    pub(crate) fn of(caller: &Caller, server: &str, tool: &str) -> Holder {
         let (who, scope) = (caller.principal.identity.to_string(), caller.scope());
         // JSON, because no part of it can be mistaken for another.
-        let parts = json!([who, scope.org, scope.project, scope.actor, call.server, call.tool]);
+        let parts = json!([who, scope.org, scope.project, scope.actor, server, tool]);
         Holder(parts.to_string().into_bytes())
     }
 }

@@ -101,7 +101,7 @@ fn a_request_is_one_thing_and_says_what() {
         ),
         (
             json!({"code": "return 1", "tool": "mcp__math__inc"}),
-            "Give \"tool\" without \"code\" and \"capability\"",
+            "Give \"tool\" without \"code\", \"source\" and \"capability\"",
         ),
         (json!({}), "Give \"code\" to run, \"capability\" to call, or \"intent\" for suggestions"),
         (

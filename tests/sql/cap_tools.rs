@@ -185,3 +185,49 @@ fn limits_out_of_range_are_brought_into_it() {
         cap(&mut db, "cap_list", &args);
     }
 }
+
+#[test]
+fn the_answer_says_that_an_old_name_was_used() {
+    let mut db = database();
+    db.batch_execute("SELECT pml_rename('fs:read', 'fs:load')").unwrap();
+    let warning = "Deprecated: using alias \"fs:read\" for capability \"fs:load\"";
+    for (tool, args) in [
+        ("cap_lookup", json!({"name": "fs:read"})),
+        ("cap_whois", json!({"name": "fs:read@v1"})),
+        ("cap_history", json!({"name": "local.default:fs:read"})),
+        ("cap_rename", json!({"name": "fs:read", "description": "loads"})),
+        ("cap_fork", json!({"source": "cap:fs:read", "name": "fs:copy"})),
+        (
+            "cap_merge",
+            json!({"sources": ["fs:read", "fs:size"], "name": "fs:both", "code": "return cap_fs_load(args)"}),
+        ),
+    ] {
+        assert_eq!(cap(&mut db, tool, &args)["warning"], warning, "{tool}");
+    }
+    for (tool, args) in [("cap_lookup", json!({"name": "fs:load"})), ("cap_list", json!({}))] {
+        assert!(cap(&mut db, tool, &args).get("warning").is_none(), "{tool}");
+    }
+    // Renaming back makes the alias the name.
+    let back = cap(&mut db, "cap_rename", &json!({"name": "fs:read", "new_name": "fs:read"}));
+    assert_eq!((&back["name"], &back["warning"]), (&json!("fs:read"), &json!(warning)));
+}
+
+#[test]
+fn a_list_of_nothing_ends_and_patterns_find_namespaces_tags_and_servers() {
+    let mut db = database();
+    let names = |answer: &Value| -> Vec<String> {
+        answer["capabilities"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let nothing = cap(&mut db, "cap_list", &json!({"limit": 0}));
+    assert_eq!((names(&nothing).len(), &nothing["next_offset"]), (0, &Value::Null));
+    let tagged = cap(&mut db, "cap_list", &json!({"versionTag": "v1.*", "namespace": "f?"}));
+    assert_eq!(names(&tagged), ["fs:read"]);
+    db.batch_execute("SELECT pml_register_server('files', 'local')").unwrap();
+    assert_eq!(names(&cap(&mut db, "cap_list", &json!({"record_type": "mcp-server"}))), ["mcp:files"]);
+    assert_eq!(refused(&mut db, "cap_list", &json!({"record_type": "x"})).code().code(), "22023");
+}

@@ -272,7 +272,7 @@ fn merging_makes_a_pipeline_of_what_fits() {
          SELECT pml_merge(ARRAY['fs:load', 'data:check'], 'fs:load_checked')",
     )
     .unwrap();
-    let code = "const step1 = await mcp.fs.load(args);\nconst step2 = await mcp.data.check({ ...args, text: step1.text });\nreturn step2;\n";
+    let code = "const step1 = await mcp.fs.load({ path: args.path });\nconst step2 = await mcp.data.check({ text: step1.text });\nreturn step2;\n";
     assert_eq!(db.text("SELECT pml_code('fs:load_checked')", &[]).unwrap(), code);
     assert_eq!(db.number("SELECT count(*) FROM pml_dependents('fs:load')"), 1);
     let error = db.refusal("SELECT pml_merge(ARRAY['data:check', 'fs:load'], 'x')");
@@ -382,4 +382,87 @@ fn a_compile_can_be_cancelled() {
     db.batch_execute("SET statement_timeout = '1ms'").unwrap();
     let error = db.refusal("SELECT pml_compile(repeat('if (args.x) mcp.a.b(); ', 11000))");
     assert_eq!(error.code().code(), "57014", "{error}");
+}
+
+#[test]
+fn a_merged_capability_has_the_parameters_of_its_first_source_and_what_the_rest_needs() {
+    let mut db = Database::new().connect();
+    let path = r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Where it is"}}, "required": ["path"]}"#;
+    let validate = r#"{"type": "object", "properties": {"data": {"type": "object"}, "schema": {"type": "object"}, "strict": {"type": "boolean", "default": false}}, "required": ["data", "schema"]}"#;
+    db.batch_execute(&format!(
+        "SELECT pml_register('const file = await mcp.filesystem.read_text_file({{ path: args.path }}); return JSON.parse(file.content)', 'fs:read_json', parameters_schema => '{path}');
+         SELECT pml_register('for (const key of args.schema.required) if (!(key in args.data)) throw new Error(key); return args.data', 'transform:validate_schema', parameters_schema => '{validate}');
+         SELECT pml_merge(ARRAY['cap:fs:read_json', 'cap:transform:validate_schema'], 'fs:read_validated_json')"
+    ))
+    .unwrap();
+    let code = "const step1 = await mcp.fs.read_json({ path: args.path });\n\
+                const step2 = await mcp.transform.validate_schema({ data: step1, schema: args.schema, strict: args.strict });\n\
+                return step2;\n";
+    assert_eq!(db.text("SELECT pml_code('fs:read_validated_json')", &[]).unwrap(), code);
+    assert_eq!(
+        json(&mut db, "SELECT pml_whois('fs:read_validated_json') -> 'parameters_schema'"),
+        json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "description": "Where it is" },
+                "schema": { "type": "object" },
+                "strict": { "type": "boolean", "default": false }
+            },
+            "required": ["path", "schema"]
+        })
+    );
+    // With code: what it hands on needs what the first source needs; the sources may be called by the beginning of a name.
+    db.batch_execute(
+        "SELECT pml_merge(ARRAY['cap:fs:read_json', 'cap:transform:validate_schema'], 'fs:read_validated',
+                          'const data = await cap_fs_read_json(args); return cap_transform_validate(data);');
+         SELECT pml_merge(ARRAY['fs:read_json', 'transform:validate_schema'], 'fs:fixed',
+                          'return cap_fs_read_json({ path: \"/etc/\" + args.file });')",
+    )
+    .unwrap();
+    let merged = json(&mut db, "SELECT pml_whois('fs:read_validated')");
+    assert_eq!(merged["parameters_schema"]["required"], json!(["path"]));
+    assert_eq!(merged["parameters_schema"]["properties"]["path"]["description"], "Where it is");
+    assert_eq!(merged["dependencies"].as_array().unwrap().len(), 2);
+    let fixed = json(&mut db, "SELECT pml_whois('fs:fixed') -> 'parameters_schema' -> 'properties'");
+    assert_eq!(fixed.as_object().unwrap().keys().collect::<Vec<_>>(), ["file"]);
+}
+
+#[test]
+fn a_source_is_taken_as_whois_gives_it() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SELECT pml_register('return args.a', 'a:a', parameters_schema => '{\"type\": \"object\"}');
+         SET pml.project = 'other';
+         SELECT pml_register(source => (SELECT w -> 'source' FROM (SELECT '{\"source\": {\"type\": \"code\", \"code\": \"return args.a\"}}'::jsonb AS w) AS x), name => 'a:b');
+         SET pml.project = 'default';
+         SELECT pml_register(source => pml_whois('a:a') -> 'source', name => 'a:a');
+         SELECT pml_update('a:a', source => '{\"type\": \"code\", \"code\": \"return args.b\"}')",
+    )
+    .unwrap();
+    assert_eq!(
+        json(&mut db, "SELECT pml_whois('a:a') -> 'source'"),
+        json!({ "type": "code", "code": "return args.b" })
+    );
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE source <> '{\"type\": \"code\"}' AND record_type = 'capability'"), 0);
+    let error = db.refusal("SELECT pml_register(source => '{\"type\": \"code\"}')");
+    assert_eq!((error.code().code(), error.message()), ("22023", "The source has no code"));
+}
+
+#[test]
+fn parameters_are_those_of_an_object() {
+    let mut db = Database::new().connect();
+    for schema in
+        ["{\"type\": \"string\"}", "{\"type\": [\"string\", \"null\"]}", "true", "[]", "{\"enum\": [1]}"]
+    {
+        let error = db.refusal(&format!("SELECT pml_register('return 1', parameters_schema => '{schema}')"));
+        assert_eq!(error.code().code(), "22023", "{schema}");
+    }
+    db.batch_execute(
+        "SELECT pml_register('return 1', 'a:a', parameters_schema => '{\"properties\": {\"a\": {}}}');
+         SELECT pml_register('return 2', 'a:b', parameters_schema => '{\"type\": \"object\"}')",
+    )
+    .unwrap();
+    let error =
+        db.refusal("SELECT pml_update('a:a', 'return 3', parameters_schema => '{\"type\": \"number\"}')");
+    assert_eq!(error.message(), "Invalid parameters_schema: it must be the schema of an object");
 }

@@ -429,3 +429,66 @@ fn calls_of_real_tools_are_recorded() {
         assert!(code == "22023" || code == "PM004", "{arguments}: {code}");
     }
 }
+
+#[test]
+fn a_dag_that_ran_well_becomes_a_dag_capability() {
+    let mut db = Database::new().connect();
+    let source = json!({"type": "dag", "dagStructure": {"tasks": [
+        {"id": "read", "tool": "fs:read", "arguments": {"path": {"type": "parameter", "parameterName": "path"}}},
+        {"id": "parse", "tool": "json:parse", "arguments": {"json": {"type": "reference", "expression": "read.content"}}}]}});
+    let answer = db.run(&json!({"source": source, "name": "fs:load", "intent": "load a file"}), &json!(1));
+    assert_eq!((&answer["status"], &answer["capabilityName"]), (&json!("success"), &json!("fs:load")));
+    let whois: Value = db.query_one("SELECT pml_whois('fs:load')", &[]).unwrap().get(0);
+    assert_eq!((&whois["source"], &whois["description"]), (&source, &json!("load a file")));
+    assert_eq!(whois["tools_used"], json!(["fs:read", "json:parse"]));
+    // The same DAG again is the same capability; one that failed is none.
+    db.run(&json!({"source": source}), &json!(1));
+    let failing = json!({"type": "tool", "toolId": "fs:write", "defaultArgs": {"path": "x"}});
+    let plan: Value = db.query_one("SELECT pml_begin($1)", &[&json!({"source": failing})]).unwrap().get(0);
+    db.query_one(
+        "SELECT pml_finish($1::text::uuid, $2)",
+        &[&plan["workflow_id"].as_str().unwrap(), &failed()],
+    )
+    .unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pml_list()"), 1);
+    for (request, message) in [
+        (json!({"source": source, "code": "return 1"}), "Give either \"code\" or \"source\", not both"),
+        (
+            json!({"source": source, "capability": "fs:load"}),
+            "Give either \"source\" or \"capability\", not both",
+        ),
+        (json!({"source": {"type": "dag"}}), "Invalid dagStructure"),
+    ] {
+        let error = failure(db.query("SELECT pml_begin($1)", &[&request]));
+        assert_eq!(error.code().code(), "22023", "{request}");
+        assert!(error.message().starts_with(message), "{}", error.message());
+    }
+}
+
+#[test]
+fn a_capability_may_be_called_by_its_id_and_an_old_name_is_told() {
+    let mut db = Database::new().connect();
+    let fqdn = db.text("SELECT pml_register('return 1', 'math:one')", &[]).unwrap();
+    for request in [json!({"capabilityId": fqdn}), json!({"capability_id": "math:one"})] {
+        let answer = db.run(&request, &json!(1));
+        assert_eq!(
+            (&answer["capabilityName"], answer.get("warning")),
+            (&json!("math:one"), None),
+            "{request}"
+        );
+    }
+    db.batch_execute("SET client_min_messages = error; SELECT pml_rename('math:one', 'math:uno')").unwrap();
+    for request in [json!({"capability": "math:one"}), json!({"tool": "mcp__math__one"})] {
+        let answer = db.run(&request, &json!(1));
+        assert_eq!(
+            answer["warning"], "Deprecated: using alias \"math:one\" for capability \"math:uno\"",
+            "{request}"
+        );
+    }
+    assert_eq!(
+        failure(db.query("SELECT pml_begin($1)", &[&json!({"capability": "a", "capabilityId": "b"})]))
+            .code()
+            .code(),
+        "22023"
+    );
+}

@@ -112,3 +112,28 @@ fn wrong_arguments_say_so() {
     assert_eq!(db.refusal("SELECT * FROM pml_list(\"limit\" => -1)").code().code(), "2201W");
     assert_eq!(db.refusal("SELECT * FROM pml_list(\"offset\" => -1)").code().code(), "2201X");
 }
+
+#[test]
+fn namespaces_and_tags_are_patterns_and_servers_are_listed_when_asked_for() {
+    let mut db = database();
+    db.batch_execute(
+        "SELECT pml_update('fs:write', 'return 20', version_tag => 'v1.2.0');
+         SELECT pml_update('api:fetch', 'return 30', version_tag => 'v2.0.0');
+         SELECT pml_register_server('files', 'local', version_tag => 'v1.9.0')",
+    )
+    .unwrap();
+    assert_eq!(names(&mut db, "namespace => '?s', sort_by => 'name'"), ["fs:read_json", "fs:write"]);
+    assert_eq!(names(&mut db, "namespace => '*i'"), ["api:fetch"]);
+    assert_eq!(names(&mut db, "namespace => 'f_'"), [""; 0]);
+    assert_eq!(names(&mut db, "version_tag => 'v1.*'"), ["fs:write"]);
+    assert_eq!(names(&mut db, "version_tag => '*', sort_by => 'name'"), ["api:fetch", "fs:write"]);
+    assert_eq!(names(&mut db, "record_type => 'mcp-server'"), ["mcp:files"]);
+    assert_eq!(
+        names(&mut db, "record_type => NULL, version_tag => 'v1.*', sort_by => 'name'"),
+        ["fs:write", "mcp:files"]
+    );
+    // The base servers are public.
+    let base = names(&mut db, "record_type => 'mcp-server', visibility => 'public', sort_by => 'name'");
+    assert_eq!(base, ["pml.std:mcp:filesystem", "pml.std:mcp:shell", "pml.std:mcp:sqlite"]);
+    assert_eq!(db.refusal("SELECT * FROM pml_list(record_type => 'server')").code().code(), "22023");
+}

@@ -48,3 +48,40 @@ fn dependents_are_found_at_any_depth_and_in_circles() {
     assert_eq!(found, [("b".into(), 1), ("d".into(), 1), ("c".into(), 2)]);
     assert_eq!(db.number("SELECT count(*) FROM pml_dependents('a') WHERE display_name = 'a'"), 0);
 }
+
+#[test]
+fn whatever_takes_an_alias_warns_of_it_once() {
+    let (mut db, notices) = Database::new().connect_with_notices();
+    db.batch_execute(
+        "SELECT pml_register('return 1', 'a:new'); SELECT pml_register('return args.text', 'b:new');
+         SELECT pml_rename('a:new', 'a:newer'); SELECT pml_rename('b:new', 'b:newer')",
+    )
+    .unwrap();
+    for (statement, warnings) in [
+        ("SELECT pml_resolve('a:new')", 1),
+        ("SELECT * FROM pml_lookup('a:new')", 1),
+        ("SELECT pml_code('a:new')", 1),
+        ("SELECT pml_whois('a:new')", 1),
+        ("SELECT * FROM pml_history('a:new')", 1),
+        ("SELECT * FROM pml_dependents('a:new')", 1),
+        ("SELECT pml_begin('{\"capability\": \"a:new\"}')", 1),
+        ("SELECT pml_begin('{\"tool\": \"mcp__a__new\"}')", 1),
+        ("SELECT pml_cap('cap_lookup', '{\"name\": \"a:new\"}')", 1),
+        ("SELECT pml_cap('cap_whois', '{\"name\": \"a:new\"}')", 1),
+        ("SELECT pml_cap('cap_history', '{\"name\": \"a:new\"}')", 1),
+        ("SELECT pml_cap('cap_rename', '{\"name\": \"a:new\", \"description\": \"x\"}')", 1),
+        ("SELECT pml_cap('cap_fork', '{\"source\": \"a:new\", \"name\": \"a:fork\"}')", 1),
+        ("SELECT pml_cap('cap_merge', '{\"sources\": [\"a:new\", \"b:new\"], \"name\": \"a:merge\"}')", 2),
+        ("SELECT pml_fork('a:new', 'a:fork2')", 1),
+        ("SELECT pml_merge(ARRAY['a:new', 'b:new'], 'a:merge2', 'return cap_a_newer(args)')", 2),
+        ("SELECT pml_rename('a:new', description => 'y')", 1),
+        ("SELECT pml_update('a:new', 'return 2')", 1),
+        ("SELECT pml_rollback('a:new@v1')", 1),
+        ("SELECT pml_delete('a:new', force => true)", 1),
+    ] {
+        notices.take();
+        db.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+        let told: Vec<String> = notices.take().iter().map(|notice| notice.message().to_owned()).collect();
+        assert_eq!(told.len(), warnings, "{statement}: {told:?}");
+    }
+}

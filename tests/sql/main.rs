@@ -4,6 +4,7 @@ mod act_as;
 mod arguments;
 mod begin;
 mod cap_tools;
+mod clashes;
 mod compile;
 mod concurrency;
 mod delete;

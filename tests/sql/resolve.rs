@@ -147,3 +147,46 @@ fn an_extension_made_again_is_found_by_sessions_that_knew_the_old_one() {
         assert_eq!(session.text("SELECT pml_resolve('fs:read')", &[]).unwrap(), fqdn);
     }
 }
+
+#[test]
+fn a_tool_prefix_and_an_fqdn_without_its_hash_are_understood() {
+    let mut db = Database::new().connect();
+    let fqdn = registered(&mut db);
+    for spec in [
+        "cap:fs:read",
+        "cap:local.default:fs:read@v1",
+        "local.default.fs.read",
+        "local.default.fs.read@v1.0.0",
+    ] {
+        assert_eq!(db.text("SELECT pml_resolve($1)", &[&spec]).unwrap(), fqdn, "{spec}");
+    }
+    // A name of its own comes first.
+    let own = db.text("SELECT pml_register('return 2', 'cap:fs:read')", &[]).unwrap();
+    assert_eq!(db.text("SELECT pml_resolve('cap:fs:read')", &[]).unwrap(), own);
+    // The FQDN is that of its birth, so it stays when the name changes.
+    db.batch_execute("SELECT pml_rename('fs:read', 'fs:load'); SELECT pml_register('return 3', 'fs:read_b')")
+        .unwrap();
+    assert_eq!(db.text("SELECT pml_resolve('local.default.fs.read')", &[]).unwrap(), fqdn);
+    let error = db.refusal("SELECT pml_resolve('cap:fs:lood')");
+    assert_eq!((error.code().code(), error.message()), ("PM001", "Capability not found: fs:lood"));
+    assert_eq!(error.hint(), Some("Did you mean \"fs:load\"?"));
+    assert_eq!(db.refusal("SELECT pml_resolve('local.default.fs.other')").code().code(), "PM001");
+}
+
+#[test]
+fn an_fqdn_without_its_hash_must_mean_one_that_is_seen() {
+    let mut db = Database::new().connect();
+    let first = registered(&mut db);
+    db.batch_execute("SELECT pml_rename('fs:read', 'fs:a'); SELECT pml_release_alias('fs:read')").unwrap();
+    let second = db.text("SELECT pml_register('return 2', 'fs:read')", &[]).unwrap();
+    let error = db.refusal("SELECT pml_resolve('local.default.fs.read')");
+    assert_eq!(
+        (error.code().code(), error.message()),
+        ("PM001", "Capability not found: local.default.fs.read")
+    );
+    let detail = error.detail().unwrap();
+    assert!(detail.contains(&first) && detail.contains(&second), "{detail}");
+    // Whoever sees one of them only means that one; a deleted one isn't meant.
+    db.batch_execute("SELECT pml_delete('fs:a')").unwrap();
+    assert_eq!(db.text("SELECT pml_resolve('local.default.fs.read')", &[]).unwrap(), second);
+}

@@ -157,6 +157,33 @@ fn only_being_used_goes_unguarded() {
     }
 }
 
+/// `sql/triggers.sql` shows every trigger, each after those that fire before it for the same event.
+#[test]
+fn the_list_of_triggers_is_in_firing_order() {
+    let mut db = Database::new().connect();
+    let listed: Vec<&str> = include_str!("../../sql/triggers.sql")
+        .lines()
+        .filter_map(|line| line.strip_prefix("CREATE TRIGGER ")?.split_whitespace().next())
+        .collect();
+    // Before the statement, before each row, after each row, after the statement; those of a kind by name.
+    let fired = db.texts(
+        "SELECT string_agg(t.tgname, ' ' ORDER BY t.tgtype & 2 = 0,
+                           ((t.tgtype & 2 = 0) = (t.tgtype & 1 = 0)), t.tgname COLLATE \"C\")
+         FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid,
+              unnest(ARRAY[4, 8, 16, 32]) AS event
+         WHERE c.relnamespace = 'pml'::regnamespace AND NOT t.tgisinternal AND t.tgtype & event <> 0
+         GROUP BY c.relname, event",
+    );
+    let mut there = BTreeSet::new();
+    for order in &fired {
+        let order: Vec<&str> = order.split(' ').collect();
+        let in_list: Vec<&str> = listed.iter().copied().filter(|name| order.contains(name)).collect();
+        assert_eq!(in_list, order, "sql/triggers.sql has another order");
+        there.extend(order);
+    }
+    assert_eq!(there, listed.iter().copied().collect(), "sql/triggers.sql isn't what the catalog has");
+}
+
 #[test]
 fn the_columns_that_are_read_by_position() {
     let mut db = Database::new().connect();

@@ -1,6 +1,6 @@
 //! A call that the code makes, and who answers it.
 
-use std::{future::Future, time::Duration};
+use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,8 @@ pub enum CallKind {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Call {
+    /// Counts up from 0 in each run.
+    pub number: u32,
     /// The node of the static structure that made it, if the code is instrumented.
     pub node: Option<String>,
     /// Tool or capability.
@@ -34,6 +36,8 @@ pub struct Call {
     pub depth: u32,
     /// The limits of the run, `wall_time` being what is left of it.
     pub limits: Limits,
+    /// The run's.
+    pub(crate) names: Arc<HashMap<String, String>>,
     /// What measures that; to be paused while somebody is waited for who isn't part of the run, such as a person.
     pub clock: Clock,
     /// The run's.
@@ -52,6 +56,7 @@ impl Call {
                 wall_time: self.limits.wall_time.max(Duration::from_millis(1)),
                 ..self.limits.clone()
             },
+            names: self.names.clone(),
             depth: self.depth + 1,
             cpu: self.cpu.clone(),
             around: Some(self.clock.clone()),

@@ -18,6 +18,17 @@ pub struct Outcome {
     pub logs: Vec<LogEntry>,
     /// What the run used.
     pub usage: Usage,
+    /// The calls that the code didn't await, if it returned: they ran on, or failed and nobody noticed.
+    pub unawaited: Vec<Unawaited>,
+}
+
+/// A call that the code didn't await.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unawaited {
+    /// Which of the run's calls, counted from 0 in the order in which they were made.
+    pub call: u32,
+    /// The line of the source that made it, if known.
+    pub line: Option<u32>,
 }
 
 /// Why a run has no result.
@@ -27,7 +38,7 @@ pub struct Outcome {
 pub enum Failure {
     /// The code threw, doesn't parse, or returned what JSON can't hold.
     #[error("{0}")]
-    Thrown(Thrown),
+    Thrown(Box<Thrown>),
     /// The run met one of its limits.
     #[error("the run met its limit {limit} ({value}): {advice}")]
     Limit {
@@ -144,9 +155,11 @@ pub struct Thrown {
     pub message: String,
     /// Where it happened, in lines of the source; may be empty.
     pub stack: String,
+    /// The line of the innermost place in the source, if there is one.
+    pub line: Option<u32>,
     /// The node that failed or ran last, if the code is instrumented.
     pub node: Option<String>,
-    /// The tool or capability whose call failed, if that is the cause.
+    /// The name of the tool or capability whose call failed, if that is the cause.
     pub target: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallKind, LimitKind, Limits, LogLevel, Thrown};
+use crate::{CallKind, LimitKind, Limits, LogLevel, Thrown, Unawaited};
 
 /// The length in front of every frame, in bytes.
 pub const HEADER: usize = 4;
@@ -29,6 +29,8 @@ pub enum ToWorker<'a> {
         code: &'a str,
         /// JSON.
         args: &'a str,
+        /// What a target is called in errors, for those that aren't called as the code calls them.
+        names: Vec<(&'a str, &'a str)>,
         /// What it may use.
         limits: Limits,
     },
@@ -106,6 +108,8 @@ pub enum FromWorker<'a> {
     Done {
         /// The result as JSON, or why there is none.
         result: Result<&'a str, WorkerFailure>,
+        /// The calls that the code didn't await.
+        unawaited: Vec<Unawaited>,
         /// Computing time of the run.
         cpu_time: Duration,
         /// The largest heap of the run, in bytes.
@@ -119,7 +123,7 @@ pub enum FromWorker<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WorkerFailure {
     /// The code threw.
-    Thrown(Thrown),
+    Thrown(Box<Thrown>),
     /// A limit was met.
     Limit {
         /// Which.

@@ -126,6 +126,30 @@ async fn a_failed_call_is_an_error_that_the_code_can_catch() {
 }
 
 #[tokio::test]
+async fn what_the_code_can_read_of_a_target_is_its_name() {
+    let key = "local.default.test.fail.a1b2";
+    let names = std::collections::HashMap::from([(key.to_owned(), "test:fail".to_owned())]);
+    let code = format!(
+        "const f = mcp['{key}'], o = {{}}; o.o = o;
+         const errors = [await f().catch((e) => e), await f(o).catch((e) => e), await capabilities['{key}']().catch((e) => e)];
+         console.log(f, capabilities['{key}'], errors);
+         return [errors.map((e) => [e.message, e.tool, e.stack]), String(f), capabilities['{key}'].name, f.toString()]"
+    );
+    let handler = |call: Call| async move {
+        assert_eq!(call.target, "local.default.test.fail.a1b2");
+        Err::<Json, _>(CallError::new("no"))
+    };
+    let pool = pool().await;
+    let outcome = pool.run(Run::new("test", code).with_names(names.clone()), &handler).await;
+    let seen = format!("{} {:?}", outcome.result.unwrap().get(), outcome.logs);
+    assert!(seen.contains("test:fail: no") && !seen.contains(key), "{seen}");
+    let outcome =
+        pool.run(Run::new("test", format!("await mcp['{key}']()")).with_names(names), &handler).await;
+    let error = thrown(outcome);
+    assert_eq!((error.message.as_str(), error.target.as_deref()), ("test:fail: no", Some("test:fail")));
+}
+
+#[tokio::test]
 async fn arguments_that_json_cannot_hold_reject_the_call() {
     let message = value("const a = {}; a.a = a; return mcp.test.echo(a).catch((e) => e.message)").await;
     assert_eq!(message, json!("test:echo: the argument can't be sent: it contains itself, at $.a"));

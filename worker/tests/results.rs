@@ -109,6 +109,31 @@ async fn an_error_carries_name_message_and_stack_in_source_lines() {
 }
 
 #[tokio::test]
+async fn an_error_has_the_line_of_the_code_that_met_it() {
+    for (code, line) in [
+        ("const a = 1;\n\nJSON.parse('{\\n\\n\\n x')", Some(3)),
+        ("\nawait mcp.test.echo(1);\n\nnull.x", Some(4)),
+        ("\n[1].map(\n(x) => x.y.z)", Some(3)),
+        ("\nawait mcp.test.fail()", Some(2)),
+        ("\nconst f = () => {\n throw new Error('x') };\n[3, 1].sort(f)", Some(3)),
+        ("\nnew RegExp('(')", Some(2)),
+        ("\neval('1;\\n1;\\n1;\\n1;\\n x.y')", Some(2)),
+        ("\n\nthrow 'no error object'", None),
+    ] {
+        let error = thrown(run(code).await);
+        assert_eq!(error.line, line, "{code}: {} {}", error.message, error.stack);
+    }
+}
+
+#[tokio::test]
+async fn keys_keep_their_order() {
+    let outcome =
+        run("return { z: 1, a: { y: 1, b: 2 }, m: [{ q: 1, c: await mcp.test.echo({ k: 1, d: 2 }) }] }")
+            .await;
+    assert_eq!(outcome.result.unwrap().get(), r#"{"z":1,"a":{"y":1,"b":2},"m":[{"q":1,"c":{"k":1,"d":2}}]}"#);
+}
+
+#[tokio::test]
 async fn code_that_does_not_parse_says_where() {
     let error = thrown(run("const a = 1;\nconst b = ;").await);
     assert_eq!(error.name, "SyntaxError");

@@ -42,22 +42,6 @@ async fn each_call_has_arguments_answer_start_and_duration() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_run_does_not_wait_for_is_unfinished() {
-    let pool = pool().await;
-    let code = "mcp.test.never({}); return await Promise.race([mcp.test.never({}), mcp.test.echo('first')])";
-    let outcome = pool.run(Run::new("test", code), &tools).await;
-    assert_eq!(outcome.result.unwrap(), json!("first"));
-    let unfinished = outcome.trace.calls().filter(|call| matches!(call.answer, Answer::Unfinished)).count();
-    assert_eq!(unfinished, 2);
-    // The answers that come too late must not reach the next run.
-    for n in 0..50 {
-        let code = "mcp.test.echo(1); mcp.test.echo(2); return args";
-        let outcome = pool.run(Run::new("test", code).with_args(json!(n)), &tools).await;
-        assert_eq!(outcome.result.unwrap(), json!(n));
-    }
-}
-
-#[tokio::test]
 async fn a_failed_run_keeps_its_trace_and_logs() {
     let pool = pool().await;
     let limits = Limits { wall_time: std::time::Duration::from_millis(50), ..Limits::default() };

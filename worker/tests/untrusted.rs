@@ -5,7 +5,7 @@ mod support;
 use std::{fs, path::PathBuf, time::Duration};
 
 use pml_worker::{
-    CallKind, Failure, LimitKind, Limits, LogLevel, Outcome, Pool, PoolConfig, Run,
+    CallKind, Failure, LimitKind, Limits, LogLevel, Outcome, Pool, PoolConfig, Run, Unawaited,
     protocol::{FromWorker, append_frame},
 };
 use support::{config, tools, until};
@@ -70,7 +70,17 @@ fn call(id: u32, args: &'static str) -> FromWorker<'static> {
 }
 
 fn done(result: &str) -> FromWorker<'_> {
-    FromWorker::Done { result: Ok(result), cpu_time: Duration::ZERO, memory_peak: 0, dropped_events: 0 }
+    done_without(result, &[])
+}
+
+fn done_without<'a>(result: &'a str, unawaited: &[u32]) -> FromWorker<'a> {
+    FromWorker::Done {
+        result: Ok(result),
+        unawaited: unawaited.iter().map(|call| Unawaited { call: *call, line: None }).collect(),
+        cpu_time: Duration::ZERO,
+        memory_peak: 0,
+        dropped_events: 0,
+    }
 }
 
 #[tokio::test]
@@ -88,6 +98,8 @@ async fn nonsense_is_a_protocol_failure_and_the_process_is_killed() {
         ("result-not-json", frames(&[done("undefined")])),
         ("two-values", frames(&[done("1 2")])),
         ("after-the-end", frames(&[done("1"), done("2")])),
+        ("unmade-call", frames(&[call(0, "{}"), done_without("1", &[1])])),
+        ("call-told-twice", frames(&[call(0, "{}"), done_without("1", &[0, 0])])),
         ("long-node", frames(&[FromWorker::Visit { node: &long }])),
         ("long-outcome", frames(&[FromWorker::Decision { node: "n", outcome: &long }])),
         (

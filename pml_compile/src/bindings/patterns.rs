@@ -51,7 +51,7 @@ impl Visit for PatternNames {
     fn visit_expr(&mut self, _: &Expr) {}
 }
 
-pub(super) fn each_name(pattern: &Pat, found: &mut impl FnMut(&Ident)) {
+pub(crate) fn each_name(pattern: &Pat, found: &mut impl FnMut(&Ident)) {
     match pattern {
         Pat::Ident(name) => found(&name.id),
         Pat::Array(array) => array.elems.iter().flatten().for_each(|element| each_name(element, found)),

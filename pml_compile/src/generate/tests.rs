@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::{CompileOptions, compile};
+use crate::{CompileOptions, ToolSchema, compile};
 
 fn dag(value: Json) -> Dag {
     serde_json::from_value(value).expect("a dag")
@@ -86,17 +86,26 @@ fn sources_that_fit_become_a_pipeline() {
         json!({ "properties": { "json": { "type": "string" }, "strict": { "type": "boolean" } }, "required": ["json"] }),
         json!({ "type": "boolean" }),
     );
-    let code = pipeline_code(&[read.clone(), validate.clone()]).expect("fits");
+    let made = pipeline(&[read.clone(), validate.clone()]).expect("fits");
     assert_eq!(
-        code,
-        "const step1 = await mcp.fs.read_json(args);\nconst step2 = await mcp.transform.validate({ ...args, json: step1.content });\nreturn step2;\n"
+        made.code,
+        "const step1 = await mcp.fs.read_json({ path: args.path });\n\
+         const step2 = await mcp.transform.validate({ json: step1.content, strict: args.strict });\nreturn step2;\n"
     );
-    let error = pipeline_code(&[validate, read.clone()]).expect_err("doesn't fit");
+    assert_eq!(
+        made.parameters,
+        json!({
+            "type": "object",
+            "properties": { "path": { "type": "string" }, "strict": { "type": "boolean" } },
+            "required": ["path"]
+        })
+    );
+    let error = pipeline(&[validate, read.clone()]).expect_err("doesn't fit");
     assert_eq!(
         error.to_string(),
         "`fs:read_json` doesn't fit behind `transform:validate`: it needs path (string), and `transform:validate` gives result (boolean)"
     );
-    assert!(pipeline_code(&[read]).is_err());
+    assert!(pipeline(&[read]).is_err());
 }
 
 #[test]
@@ -107,7 +116,46 @@ fn a_result_that_is_no_object_is_passed_whole() {
         json!({ "properties": { "text": { "type": "string" } }, "required": ["text"] }),
         json!({}),
     );
-    assert!(pipeline_code(&[a, b]).expect("fits").contains("mcp.b.b({ ...args, text: step1 })"));
+    let code = pipeline(&[a, b]).expect("fits").code;
+    assert!(code.contains("mcp.a.a(args)") && code.contains("mcp.b.b({ text: step1 })"), "{code}");
+}
+
+#[test]
+fn a_result_of_unknown_form_goes_to_the_field_for_content() {
+    let read = source(
+        "fs:read_json",
+        json!({ "properties": { "path": { "type": "string" } }, "required": ["path"] }),
+        Json::Null,
+    );
+    let validate = |properties: Json, required: Json| {
+        source(
+            "transform:validate_schema",
+            json!({ "properties": properties, "required": required }),
+            Json::Null,
+        )
+    };
+    let made =
+        pipeline(&[read.clone(), validate(json!({ "data": {}, "schema": {} }), json!(["data", "schema"]))])
+            .expect("fits");
+    assert!(made.code.contains("validate_schema({ data: step1, schema: args.schema })"), "{}", made.code);
+    assert_eq!(
+        made.parameters,
+        json!({
+            "type": "object",
+            "properties": { "path": { "type": "string" }, "schema": {} },
+            "required": ["path", "schema"]
+        })
+    );
+    // The only one that is required takes it, whatever its name; one that names no field takes it as a whole.
+    let made = pipeline(&[read.clone(), validate(json!({ "record": {}, "strict": {} }), json!(["record"]))]);
+    assert!(made.expect("fits").code.contains("({ record: step1, strict: args.strict })"));
+    assert!(
+        pipeline(&[read.clone(), validate(json!({}), json!([]))]).expect("fits").code.contains("(step1)")
+    );
+    // Which of two is meant can't be told.
+    assert!(
+        pipeline(&[read, validate(json!({ "left": {}, "right": {} }), json!(["left", "right"]))]).is_err()
+    );
 }
 
 proptest::proptest! {

@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResponse, CallToolResult, ErrorData, JsonObject};
 use serde_json::{Value, json};
 
-use super::{Job, Plan, call_tool};
+use super::{Job, Plan, tool::call_tool};
 use crate::{
     database::DatabaseError,
     downstream::{Answer, Call, CallBody, Input},
@@ -22,7 +22,7 @@ pub(crate) async fn execute(job: Job, mut request: JsonObject) -> CallToolRespon
         return answer::failure(format!("pml_execute has no argument \"{key}\".")).into();
     }
     request.insert("servers".into(), json!(job.app.tools.server_names));
-    let learns = request.contains_key("code");
+    let learns = brings_code(&request);
     let work = |job: Job| async move {
         let answer = begin_and_run(job.clone(), Value::Object(request), Input::default()).await;
         if learns {
@@ -144,8 +144,13 @@ async fn begin_and_call(
     carry_out(job, plan, input, &permit).await
 }
 
+/// Whether the request brings something to keep, rather than calling what is kept.
+fn brings_code(request: &JsonObject) -> bool {
+    request.contains_key("code") || request.contains_key("source")
+}
+
 async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, NoAnswer> {
-    let permit = job.begin_run(request.get("code").is_some())?;
+    let permit = job.begin_run(request.as_object().is_some_and(brings_code))?;
     let plan = plan(&job, &request).await?;
     carry_out(job, plan, input, &permit).await
 }

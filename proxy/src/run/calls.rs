@@ -70,6 +70,9 @@ impl<'s> Calls<'s> {
                 success: false,
                 duration_ms: 0,
                 error: Some("the run ended before the answer came".into()),
+                number: call.number,
+                awaited: None,
+                line: None,
                 run: None,
             });
             tasks.len() - 1
@@ -90,7 +93,7 @@ impl<'s> Calls<'s> {
 
     async fn call_tool(&self, call: &Call) -> Result<Json, CallError> {
         let shared = self.shared;
-        if call.kind == CallKind::Capability {
+        if call.kind == CallKind::Capability || shared.plan.missing.contains_key(&call.target) {
             return Err(CallError::new("there is no such capability, or it can't be seen from here"));
         }
         let Some((server, tool)) = call.target.split_once(':') else {
@@ -143,12 +146,13 @@ impl<'s> Calls<'s> {
         };
         let calls = Calls::new(self.shared);
         let outcome = self.shared.app.workers.run(call.nested_run(&nested.executable, args), &calls).await;
-        let mut outcome = RunOutcome::of(outcome, calls.take(), &self.shared.plan);
+        let mut outcome = RunOutcome::of(outcome, calls.take());
         outcome.fqdn = Some(nested.fqdn.clone());
         outcome.version = nested.version;
         let answer = match (&outcome.result, &outcome.error) {
             (Some(result), _) => Ok(result.clone()),
-            (None, error) => Err(CallError::new(error.as_ref().map_or("it failed", |error| &error.message))),
+            (None, Some(error)) => Err(CallError::new(error.for_caller())),
+            (None, None) => Err(CallError::new("it failed")),
         };
         (answer, Some(outcome))
     }

@@ -23,6 +23,7 @@ impl Job {
         let tenant = self.caller.scope().tenant();
         let run = Run::new(tenant.clone(), plan.executable.clone())
             .with_args(plan.args.clone())
+            .with_names(plan.names())
             .with_limits(limits)
             .with_cpu_meter(permit.cpu.clone());
         let shared = Shared {
@@ -38,7 +39,7 @@ impl Job {
         let started = Instant::now();
         let running = self.app.workers.run(run, &calls);
         let outcome = tokio::select! {
-            outcome = running => RunOutcome::of(outcome, calls.take(), &shared.plan),
+            outcome = running => RunOutcome::of(outcome, calls.take()),
             () = self.cancel.cancelled() => {
                 RunOutcome::stopped("cancelled", "The client cancelled the call.", started.elapsed(), calls.take())
             }

@@ -6,8 +6,6 @@ use pml_worker::{CallKind, Failure, Json, LogEntry, Outcome, Trace};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::plan::RunPlan;
-
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RunOutcome {
     pub(super) success: bool,
@@ -60,6 +58,15 @@ pub(super) struct Task {
     pub(super) duration_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
+    /// The number of the call in its run.
+    #[serde(skip)]
+    pub(super) number: u32,
+    /// `false` if the code left it running, or never looked at its failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) awaited: Option<bool>,
+    /// The line that made it, told of calls that weren't awaited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<u32>,
     /// What a capability did inside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<Box<RunOutcome>>,
@@ -83,16 +90,17 @@ impl From<CallKind> for TaskKind {
 
 impl RunOutcome {
     /// The sandbox's outcome with the calls as we answered them.
-    pub(super) fn of(outcome: Outcome, tasks: Vec<Task>, plan: &RunPlan) -> RunOutcome {
+    pub(super) fn of(outcome: Outcome, mut tasks: Vec<Task>) -> RunOutcome {
         let (result, error) = match outcome.result {
             Ok(result) => (Some(result), None),
-            Err(failure) => {
-                let mut error = RunError::of(&failure);
-                error.message = plan.with_names(&error.message);
-                error.tool = error.tool.map(|tool| plan.with_names(&tool));
-                (None, Some(error))
-            }
+            Err(failure) => (None, Some(RunError::of(&failure))),
         };
+        for left in &outcome.unawaited {
+            if let Some(task) = tasks.iter_mut().find(|task| task.number == left.call) {
+                task.awaited = Some(false);
+                task.line = left.line;
+            }
+        }
         RunOutcome {
             success: error.is_none(),
             result,
@@ -139,6 +147,14 @@ impl RunOutcome {
 }
 
 impl RunError {
+    /// What went wrong, for whoever called this code and can't see it.
+    pub(super) fn for_caller(&self) -> String {
+        match self.line {
+            Some(line) => format!("{} (line {line})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Not the code's doing; the message holds nothing of the code's either.
     pub(super) fn is_of_the_sandbox(&self) -> bool {
         matches!(self.kind, "crashed" | "protocol")
@@ -151,7 +167,7 @@ impl RunError {
             Failure::Thrown(thrown) => {
                 error.kind = "thrown";
                 error.message = format!("{}: {}", thrown.name, thrown.message);
-                error.line = line_of(&thrown.stack);
+                error.line = thrown.line;
                 error.node.clone_from(&thrown.node);
                 error.tool.clone_from(&thrown.target);
             }
@@ -178,14 +194,6 @@ pub(crate) fn millis(time: Duration) -> u64 {
 fn decisions(trace: &Trace) -> Vec<Decision> {
     let own = |(node, outcome): (&str, &str)| Decision { node: node.to_owned(), outcome: outcome.to_owned() };
     trace.decisions().map(own).collect()
-}
-
-/// The line in the first place that the stack names, which ends in `:line:column`.
-fn line_of(stack: &str) -> Option<u32> {
-    let place = stack.lines().find(|line| line.contains(':'))?;
-    let mut numbers = place.trim_end_matches(')').rsplit(':');
-    let column_or_line: u32 = numbers.next()?.parse().ok()?;
-    numbers.next().and_then(|line| line.parse().ok()).or(Some(column_or_line))
 }
 
 /// Postgres can't store U+0000, which JSON can hold; U+FFFD takes its place there.
@@ -216,7 +224,7 @@ fn without_nul(text: String) -> (String, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::{line_of, without_nul};
+    use super::without_nul;
 
     #[test]
     fn only_the_escape_of_nul_is_replaced() {
@@ -225,12 +233,5 @@ mod tests {
         assert!(replaced);
         assert_eq!(clean, r#"["\ufffd","\\u0000","\\\ufffd","é\u0001","\"\ufffd"]"#);
         assert!(!without_nul(r#""\\u0000""#.to_owned()).1);
-    }
-
-    #[test]
-    fn the_line_is_the_first_in_the_stack() {
-        assert_eq!(line_of("    at f (code:3:14)\n    at code:9:1"), Some(3));
-        assert_eq!(line_of("    at code:7"), Some(7));
-        assert_eq!(line_of(""), None);
     }
 }

@@ -30,6 +30,9 @@ pub struct RunPlan {
     /// The capabilities that the code may call, also those that only nested ones call, by the target of the call.
     #[serde(default)]
     pub capabilities: HashMap<String, Nested>,
+    /// What stands for those that were deleted or can't be seen any more, by the target of the call.
+    #[serde(default)]
+    pub missing: HashMap<String, String>,
 }
 
 /// A capability that the code may call.
@@ -61,11 +64,10 @@ struct Status {
 }
 
 impl RunPlan {
-    /// Names in the place of FQDNs, which the linked code calls by and agents never see.
-    pub fn with_names(&self, text: &str) -> String {
-        self.capabilities.iter().fold(text.to_owned(), |text, (key, nested)| {
-            if text.contains(key.as_str()) { text.replace(key.as_str(), &nested.name) } else { text }
-        })
+    /// Names for the FQDNs that the linked code calls by and agents never see.
+    pub fn names(&self) -> HashMap<String, String> {
+        let called = self.capabilities.iter().map(|(key, nested)| (key.clone(), nested.name.clone()));
+        called.chain(self.missing.clone()).collect()
     }
 }
 

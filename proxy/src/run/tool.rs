@@ -17,7 +17,7 @@ use crate::{
 /// The state of a call that isn't over goes out sealed and comes back so.
 pub(crate) async fn call_tool(job: &Job, call: &Call, mut input: Input) -> Result<Answer, NoAnswer> {
     let Job { app, caller, .. } = job;
-    let holder = || Holder::of(caller, call);
+    let holder = || Holder::of(caller, &call.server, &call.tool);
     let answers = input.responses.is_some();
     if let Some(sealed) = &mut input.state {
         *sealed = app.request_states.open(&app.database, caller, &holder(), sealed).await?;

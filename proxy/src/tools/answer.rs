@@ -22,6 +22,7 @@ pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
 /// What a capability returned, as the result of the tool that it is.
 pub fn from_run(mut answer: Value) -> CallToolResult {
     let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
+    let warning = answer["warning"].as_str().map(ContentBlock::text);
     let mut result = if answer["status"] == "success" {
         let value = answer["result"].take();
         let text = match &value {
@@ -30,6 +31,8 @@ pub fn from_run(mut answer: Value) -> CallToolResult {
         };
         let mut result = plain(text, false);
         result.structured_content = Some(as_object(value));
+        // Beside the value, which is the code's alone.
+        result.content.extend(warning);
         result
     } else {
         let message = answer["error"]["message"].as_str().unwrap_or("The run failed.").to_owned();

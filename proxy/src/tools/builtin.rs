@@ -109,6 +109,10 @@ const DEFINITIONS: &[Definition] = &[
                     "intent": {"type": "string", "description": "What this is for, in a sentence"},
                     "code": {"type": "string", "description": "TypeScript or JavaScript: the body of an async function"},
                     "name": {"type": "string", "description": "Name under which to keep the code, namespace:action"},
+                    "source": {
+                        "type": "object",
+                        "description": "Instead of code: {\"type\": \"dag\", \"dagStructure\": {\"tasks\": [{\"id\", \"tool\", \"arguments\", \"dependsOn\"}]}}"
+                    },
                     "capability": spec(),
                     "args": {"type": "object", "description": "Arguments, seen by the code as `args`"},
                     "description": {"type": "string", "description": "What the code does, for those who look for it"},
@@ -180,12 +184,14 @@ const DEFINITIONS: &[Definition] = &[
             object(
                 json!({
                     "pattern": {"type": "string", "description": "Glob over names, such as fs:*"},
-                    "namespace": {"type": "string"},
+                    "namespace": {"type": "string", "description": "Glob over namespaces"},
                     "named_only": {"type": "boolean"},
                     "unnamed_only": {"type": "boolean"},
                     "created_by": {"type": "string"},
                     "tags": {"type": "array", "items": {"type": "string"}},
                     "visibility": {"type": "string", "enum": ["private", "project", "org", "public"]},
+                    "version_tag": {"type": "string", "description": "Glob over the tags of current versions, such as v1.*"},
+                    "record_type": {"type": "string", "enum": ["capability", "mcp-server"], "default": "capability"},
                     "sort_by": {"type": "string", "description": "Such as name, usage_count or created_at"},
                     "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
                     "offset": {"type": "integer", "minimum": 0, "default": 0}

@@ -19,6 +19,8 @@ pub(crate) struct Bridge {
     pub(crate) capabilities: Persistent<Value<'static>>,
     pub(crate) settle: Persistent<Function<'static>>,
     pub(crate) fire: Persistent<Function<'static>>,
+    pub(crate) set_name: Persistent<Function<'static>>,
+    pub(crate) code_returned: Persistent<Function<'static>>,
     pub(crate) failed_call: Persistent<Function<'static>>,
 }
 
@@ -32,6 +34,8 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<RunState>) -> Result<Bridg
         capabilities: Persistent::save(ctx, made.get::<_, Value<'js>>("capabilities")?),
         settle: Persistent::save(ctx, made.get::<_, Function<'js>>("settle")?),
         fire: Persistent::save(ctx, made.get::<_, Function<'js>>("fire")?),
+        set_name: Persistent::save(ctx, made.get::<_, Function<'js>>("setName")?),
+        code_returned: Persistent::save(ctx, made.get::<_, Function<'js>>("codeReturned")?),
         failed_call: Persistent::save(ctx, made.get::<_, Function<'js>>("failedCall")?),
     })
 }
@@ -42,8 +46,15 @@ fn natives<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<RunState>) -> R
         "call",
         Function::new(
             ctx.clone(),
-            move |ctx: Ctx<'js>, kind: Text, target: Text, node: Option<Text>, input: Value<'js>| {
-                call(&ctx, &run, &kind.0, &target.0, node.as_ref().map(|node| node.0.as_str()), input)
+            move |ctx: Ctx<'js>,
+                  kind: Text,
+                  target: Text,
+                  name: Text,
+                  node: Option<Text>,
+                  input: Value<'js>| {
+                let kind = if kind.0 == "capability" { CallKind::Capability } else { CallKind::Tool };
+                let node = node.as_ref().map(|node| node.0.as_str());
+                call(&ctx, &run, kind, &target.0, &name.0, node, input)
             },
         )?,
     )?;
@@ -74,8 +85,9 @@ fn natives<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<RunState>) -> R
 fn call<'js>(
     ctx: &Ctx<'js>,
     run: &RunState,
-    kind: &str,
+    kind: CallKind,
     target: &str,
+    name: &str,
     node: Option<&str>,
     input: Value<'js>,
 ) -> Result<u32> {
@@ -87,19 +99,17 @@ fn call<'js>(
     let args = json(ctx, input, run.output_left(), "{}").map_err(|error| match error {
         JsonError::Threw { value, .. } => ctx.throw(value),
         JsonError::Refused { why, path } => {
-            let message =
-                format!("{target}: the argument can't be sent: {why}, at {}", JsonError::path(&path));
+            let message = format!("{name}: the argument can't be sent: {why}, at {}", JsonError::path(&path));
             Exception::throw_type(ctx, &message)
         }
         JsonError::TooLong => {
             run.take_output(usize::MAX);
-            Exception::throw_range(ctx, &format!("{target}: the argument is larger than the run may send"))
+            Exception::throw_range(ctx, &format!("{name}: the argument is larger than the run may send"))
         }
     })?;
     if !run.take_call() || !run.take_output(args.len()) {
-        return Err(Exception::throw_range(ctx, &format!("{target}: the run has met a limit")));
+        return Err(Exception::throw_range(ctx, &format!("{name}: the run has met a limit")));
     }
-    let kind = if kind == "capability" { CallKind::Capability } else { CallKind::Tool };
     Ok(run.call(node.map(|node| clipped(node, LONGEST_NAME)), kind, target, &args))
 }
 

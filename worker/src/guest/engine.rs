@@ -1,13 +1,16 @@
 //! One QuickJS runtime, made before its run arrives and thrown away after it.
 
-use std::rc::Rc;
+use std::{
+    cell::RefCell,
+    rc::{Rc, Weak},
+};
 
 use pml_worker::{
-    LimitKind, Limits, Thrown,
+    LimitKind, Limits, Thrown, Unawaited,
     protocol::{AnswerError, FromWorker, ToWorker, WorkerFailure, parse_frame},
 };
 use rquickjs::{
-    Context, Ctx, Error, Function, Module, Promise, Runtime, Value,
+    Atom, Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value,
     context::EvalOptions,
     loader::{ImportAttributes, Loader, Resolver},
     module::Declared,
@@ -35,7 +38,7 @@ const JOBS_PER_LOOK: u32 = 64;
 
 pub(crate) struct Engine {
     // Fields drop in this order: what refers to the runtime goes first.
-    bridge: Bridge,
+    bridge: Rc<Bridge>,
     context: Context,
     runtime: Runtime,
     state: Rc<RunState>,
@@ -53,13 +56,22 @@ impl Engine {
         let run = state.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || run.interrupt())));
         let run = state.clone();
+        // The runtime owns the tracker, so it must not own anything of the runtime's.
+        let tracked = Rc::new(RefCell::new(Weak::<Bridge>::new()));
+        let known = tracked.clone();
         runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
-            track_rejection(&run, &ctx, &promise, reason, handled);
+            if handled {
+                run.rejection_handled(address(&promise));
+            } else if run.stopped().is_none() {
+                let bridge = known.borrow().upgrade();
+                rejected(&run, &ctx, bridge.as_deref(), &promise, reason);
+            }
         })));
         let context = Context::full(&runtime).map_err(failed)?;
-        let bridge = context.with(|ctx| {
+        let bridge = Rc::new(context.with(|ctx| {
             bridge::install(&ctx, &state).map_err(|error| format!("{} {:?}", failed(error), ctx.catch()))
-        })?;
+        })?);
+        *tracked.borrow_mut() = Rc::downgrade(&bridge);
         Ok(Engine { bridge, context, runtime, state, heap })
     }
 
@@ -68,6 +80,7 @@ impl Engine {
         self,
         code: &str,
         args: &str,
+        names: &[(&str, &str)],
         limits: Limits,
         connection: &mut Connection,
     ) -> Result<u64, ParentGone> {
@@ -79,19 +92,23 @@ impl Engine {
         let state = &self.state;
         self.context.with(|ctx| {
             let result = Conversation::new(&ctx, &self)
-                .and_then(|conversation| conversation.run(code, args, connection));
+                .and_then(|conversation| conversation.run(code, args, names, connection));
             let result = match result {
-                Ok(text) => Ok(text),
+                Ok(returned) => Ok(returned),
                 Err(End::ParentGone) => return Err(ParentGone),
                 Err(End::Failed(failure)) => Err(failure),
             };
-            // A limit met anywhere counts, whatever the code made of it afterwards.
-            let result = match state.stopped() {
-                Some(limit) => Err(WorkerFailure::Limit { limit, node: state.last_node() }),
-                None => result,
+            let result = match (state.stopped(), result) {
+                // What the code returned stands; only the calls that it left running were cut off.
+                (Some(LimitKind::WallTime), Ok(Some(returned))) => Ok(returned),
+                (None, Ok(returned)) => Ok(returned.unwrap_or_default()),
+                // A limit met anywhere counts, whatever the code made of it afterwards.
+                (Some(limit), _) => Err(WorkerFailure::Limit { limit, node: state.last_node() }),
+                (None, Err(failure)) => Err(failure),
             };
             state.tell(&FromWorker::Done {
-                result: result.as_deref().map_err(Clone::clone),
+                result: result.as_ref().map(|returned| returned.json.as_str()).map_err(Clone::clone),
+                unawaited: result.as_ref().map(|returned| returned.unawaited.clone()).unwrap_or_default(),
                 cpu_time: state.cpu_used(),
                 memory_peak: self.heap.peak(),
                 dropped_events: state.dropped_events(),
@@ -101,6 +118,13 @@ impl Engine {
         })?;
         Ok(self.heap.peak())
     }
+}
+
+/// What the code returned, and the calls that it didn't await.
+#[derive(Default)]
+struct Returned {
+    json: String,
+    unawaited: Vec<Unawaited>,
 }
 
 /// Why a run has no result.
@@ -117,8 +141,14 @@ impl From<ParentGone> for End {
 
 impl From<Thrown> for End {
     fn from(thrown: Thrown) -> End {
-        End::Failed(WorkerFailure::Thrown(thrown))
+        End::Failed(WorkerFailure::Thrown(Box::new(thrown)))
     }
+}
+
+/// What a run goes on for.
+enum Until<'p, 'js> {
+    Settled(&'p Promise<'js>),
+    NoCallRuns,
 }
 
 /// The code at work: its promise on one side, the parent on the other.
@@ -130,6 +160,8 @@ struct Conversation<'a, 'js> {
     capabilities: Value<'js>,
     settle: Function<'js>,
     fire: Function<'js>,
+    set_name: Function<'js>,
+    code_returned: Function<'js>,
     failed_call: Function<'js>,
 }
 
@@ -145,16 +177,68 @@ impl<'a, 'js> Conversation<'a, 'js> {
             capabilities: bridge.capabilities.clone().restore(ctx).map_err(lost)?,
             settle: bridge.settle.clone().restore(ctx).map_err(lost)?,
             fire: bridge.fire.clone().restore(ctx).map_err(lost)?,
+            set_name: bridge.set_name.clone().restore(ctx).map_err(lost)?,
+            code_returned: bridge.code_returned.clone().restore(ctx).map_err(lost)?,
             failed_call: bridge.failed_call.clone().restore(ctx).map_err(lost)?,
         })
     }
 
-    fn run(&self, code: &str, args: &str, connection: &mut Connection) -> Result<String, End> {
-        let promise = self.begin(code, args).map_err(|error| self.failed(error))?;
-        while promise.state() == PromiseState::Pending {
-            self.run_jobs(&promise);
-            if promise.state() != PromiseState::Pending || self.state.stopped().is_some() {
-                break;
+    /// `None` if a limit ended the run before the code returned.
+    fn run(
+        &self,
+        code: &str,
+        args: &str,
+        names: &[(&str, &str)],
+        connection: &mut Connection,
+    ) -> Result<Option<Returned>, End> {
+        let promise = self.begin(code, args, names).map_err(|error| self.failed(error))?;
+        self.go_on(connection, Until::Settled(&promise))?;
+        let json = match promise.result::<Value<'js>>() {
+            Some(Ok(value)) if self.state.stopped().is_none() => self.result(value).map(Some),
+            Some(Err(error)) if self.state.stopped().is_none() => Err(self.failed(error)),
+            _ => Ok(None),
+        };
+        let left = match &json {
+            Ok(Some(json)) => {
+                self.state.take_output(json.len());
+                self.wait_for_left_calls(connection)?
+            }
+            _ => Vec::new(),
+        };
+        let failed = self.state.log_unhandled(address(promise.as_value()));
+        let json = json?;
+        Ok(json.map(|json| {
+            let mut unawaited = left;
+            unawaited.extend(failed);
+            unawaited.sort_unstable_by_key(|unawaited| unawaited.call);
+            unawaited.dedup_by_key(|unawaited| unawaited.call);
+            Returned { json, unawaited }
+        }))
+    }
+
+    /// The calls that are still running though the code has returned; waits for their end, or that of the run's time.
+    fn wait_for_left_calls(&self, connection: &mut Connection) -> Result<Vec<Unawaited>, End> {
+        // A promise that is settled already may have a call as its next step.
+        self.run_jobs(&Until::NoCallRuns);
+        if !self.state.waits_for_calls() || self.state.stopped().is_some() {
+            return Ok(Vec::new());
+        }
+        let left: Object<'js> = self.code_returned.call(()).map_err(|error| self.failed(error))?;
+        self.go_on(connection, Until::NoCallRuns)?;
+        let calls = left.props::<Atom<'js>, Object<'js>>().filter_map(Result::ok);
+        Ok(calls.filter_map(|(_, call)| thrown::unawaited(self.ctx, &call)).collect())
+    }
+
+    /// Runs jobs, timers and answers until what is waited for has come, or a limit is met.
+    fn go_on(&self, connection: &mut Connection, until: Until<'_, 'js>) -> Result<(), End> {
+        loop {
+            self.run_jobs(&until);
+            let over = match until {
+                Until::Settled(promise) => promise.state() != PromiseState::Pending,
+                Until::NoCallRuns => !self.state.waits_for_calls(),
+            };
+            if over || self.state.stopped().is_some() {
+                return Ok(());
             }
             if let Some(timer) = self.state.due_timer() {
                 self.fire.call::<_, ()>((timer,)).map_err(|error| self.failed(error))?;
@@ -164,19 +248,12 @@ impl<'a, 'js> Conversation<'a, 'js> {
             self.state.check_parent()?;
             self.wait(connection)?;
         }
-        self.state.log_unhandled(address(promise.as_value()));
-        if self.state.stopped().is_some() {
-            // The caller says which limit it was.
-            return Ok(String::new());
-        }
-        match promise.result::<Value<'js>>() {
-            Some(Ok(value)) => self.result(value),
-            Some(Err(error)) => Err(self.failed(error)),
-            None => Ok(String::new()),
-        }
     }
 
-    fn begin(&self, code: &str, args: &str) -> rquickjs::Result<Promise<'js>> {
+    fn begin(&self, code: &str, args: &str, names: &[(&str, &str)]) -> rquickjs::Result<Promise<'js>> {
+        for name in names {
+            self.set_name.call::<_, ()>(*name)?;
+        }
         let args = self.ctx.json_parse(args)?;
         let source = [BEFORE_CODE, code, AFTER_CODE].concat();
         let mut options = EvalOptions::default();
@@ -192,10 +269,12 @@ impl<'a, 'js> Conversation<'a, 'js> {
         main.call(())
     }
 
-    fn run_jobs(&self, promise: &Promise<'js>) {
+    fn run_jobs(&self, until: &Until<'_, 'js>) {
         let mut jobs = 0_u32;
-        while self.state.stopped().is_none() && promise.state() == PromiseState::Pending {
-            if !self.ctx.execute_pending_job() {
+        while self.state.stopped().is_none() {
+            if matches!(until, Until::Settled(promise) if promise.state() != PromiseState::Pending)
+                || !self.ctx.execute_pending_job()
+            {
                 break;
             }
             jobs += 1;
@@ -306,25 +385,26 @@ fn address(value: &Value<'_>) -> usize {
     unsafe { qjs::JS_VALUE_GET_PTR(value.as_raw()) as usize }
 }
 
-fn track_rejection<'js>(
+/// Notes a rejection that nobody handles so far.
+fn rejected<'js>(
     run: &RunState,
     ctx: &Ctx<'js>,
+    bridge: Option<&Bridge>,
     promise: &Value<'js>,
     reason: Value<'js>,
-    handled: bool,
 ) {
-    if handled {
-        run.rejection_handled(address(promise));
-    } else if run.stopped().is_none() {
-        let message = match reason.as_exception() {
-            Some(error) => error.message().unwrap_or_default(),
-            None => reason.type_name().to_owned(),
-        };
-        if ctx.has_exception() {
-            ctx.catch();
-        }
-        run.rejected(address(promise), super::run_state::clipped(&message, 1024).to_owned());
+    let message = match reason.as_exception() {
+        Some(error) => error.message().unwrap_or_default(),
+        None => reason.type_name().to_owned(),
+    };
+    let call = bridge
+        .and_then(|bridge| bridge.failed_call.clone().restore(ctx).ok())
+        .and_then(|failed_call| failed_call.call::<_, Option<Object<'js>>>((reason,)).ok().flatten())
+        .and_then(|call| thrown::unawaited(ctx, &call));
+    if ctx.has_exception() {
+        ctx.catch();
     }
+    run.rejected(address(promise), super::run_state::clipped(&message, 1024).to_owned(), call);
 }
 
 /// `import` has nothing to import from.

@@ -53,9 +53,9 @@ fn serve_one(engine: Engine, connection: &mut Connection) -> Result<u64, ParentG
         // Copied, because the answers to the code's calls come in the same buffer.
         let frame = connection.receive(None)?.ok_or(ParentGone)?.to_vec();
         match parse_frame(&frame) {
-            Ok(ToWorker::Run { code, args, limits }) => {
+            Ok(ToWorker::Run { code, args, names, limits }) => {
                 let _watchdog = Watchdog::start(&limits);
-                return engine.run(code, args, limits, connection);
+                return engine.run(code, args, &names, limits, connection);
             }
             // To a call that the last run didn't wait for.
             Ok(ToWorker::Answer { .. } | ToWorker::Pause | ToWorker::Resume { .. }) => {}

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pml_worker::{
-    CallKind, LimitKind, Limits, LogLevel,
+    CallKind, LimitKind, Limits, LogLevel, Unawaited,
     protocol::{FromWorker, LONGEST_NAME, append_frame},
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -39,7 +39,15 @@ pub(crate) struct RunState {
     output: Cell<u64>,
     logged: Cell<u64>,
     timers: RefCell<Timers>,
-    unhandled: RefCell<Vec<(usize, String)>>,
+    unhandled: RefCell<Vec<Rejection>>,
+}
+
+/// A promise that was rejected, and that nothing handles so far.
+struct Rejection {
+    promise: usize,
+    message: String,
+    /// The call whose failure it is.
+    call: Option<Unawaited>,
 }
 
 #[derive(Default)]
@@ -258,26 +266,32 @@ impl RunState {
 
     // --- rejections that nobody handles --------------------------------------------------------------------------------
 
-    pub(crate) fn rejected(&self, promise: usize, message: String) {
+    pub(crate) fn rejected(&self, promise: usize, message: String, call: Option<Unawaited>) {
         let mut unhandled = self.unhandled.borrow_mut();
         if unhandled.len() < UNHANDLED_TOLD {
-            unhandled.push((promise, message));
+            unhandled.push(Rejection { promise, message, call });
         }
     }
 
     pub(crate) fn rejection_handled(&self, promise: usize) {
-        self.unhandled.borrow_mut().retain(|(unhandled, _)| *unhandled != promise);
+        self.unhandled.borrow_mut().retain(|unhandled| unhandled.promise != promise);
     }
 
-    /// Tells them in the logs, as far as there is room: a warning of ours must not end the run.
-    pub(crate) fn log_unhandled(&self, except: usize) {
-        for (promise, message) in self.unhandled.take() {
+    /// Tells them in the logs, as far as there is room: a warning of ours must not end the run. Returns the failed calls
+    /// among them.
+    pub(crate) fn log_unhandled(&self, except: usize) -> Vec<Unawaited> {
+        let mut calls = Vec::new();
+        for Rejection { promise, message, call } in self.unhandled.take() {
+            if promise == except {
+                continue;
+            }
+            calls.extend(call);
             let text = format!("A promise was rejected and nothing awaited it: {message}");
-            let fits = self.logged.get() + text.len() as u64 <= self.limits.borrow().logs;
-            if promise != except && fits {
+            if self.logged.get() + text.len() as u64 <= self.limits.borrow().logs {
                 self.log(LogLevel::Warn, &text);
             }
         }
+        calls
     }
 
     // --- timers --------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 //! What the code threw, told in terms of its source: name, message, and frames with the lines that its author wrote.
 
-use pml_worker::{Thrown, protocol::LONGEST_TEXT};
+use pml_worker::{Thrown, Unawaited, protocol::LONGEST_TEXT};
 use rquickjs::{Ctx, FromJs, Function, Object, Value};
 
-use super::{bridge::json, parts::FILE_PREFIX, run_state::clipped, text::Text, to_json::JsonError};
+use super::{bridge::json, run_state::clipped, text::Text, to_json::JsonError};
 
 /// The file name of the code in stacks.
 pub(crate) const FILE: &str = "code";
@@ -32,18 +32,35 @@ pub(crate) fn from_value<'js>(
     };
     // Reading a hostile error may have left an exception behind.
     ctx.catch();
+    let frames = Frame::all(clipped(&stack, LONGEST_TEXT));
     Thrown {
         name: clipped(&name, 256).to_owned(),
         message: clipped(&message, LONGEST_TEXT).to_owned(),
-        stack: in_source_lines(clipped(&stack, LONGEST_TEXT)),
+        stack: frames.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+        line: frames.first().map(|frame| frame.line),
         node: of_call("node").or(last_node),
-        target: of_call("target"),
+        target: of_call("name"),
     }
 }
 
 /// An error of the worker's own.
 pub(crate) fn from_message(name: &str, message: impl Into<String>, node: Option<String>) -> Thrown {
-    Thrown { name: name.into(), message: message.into(), stack: String::new(), node, target: None }
+    Thrown {
+        name: name.into(),
+        message: message.into(),
+        stack: String::new(),
+        line: None,
+        node,
+        target: None,
+    }
+}
+
+/// A call of the bridge's, as one that nobody awaited.
+pub(crate) fn unawaited<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<Unawaited> {
+    let origin = call.get::<_, Object<'js>>("origin").ok();
+    let stack = origin.and_then(|origin| field(ctx, &origin, "stack")).unwrap_or_default();
+    let line = Frame::all(&stack).first().map(|frame| frame.line);
+    Some(Unawaited { call: call.get("id").ok()?, line })
 }
 
 fn field<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> Option<String> {
@@ -65,42 +82,57 @@ fn shown<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> String {
     }
 }
 
-/// The frames of the code, its first line's columns counted without what we put in front of it.
-fn in_source_lines(stack: &str) -> String {
-    let frames = stack.lines().map(str::trim).filter_map(|frame| {
-        let frame = frame.strip_prefix("at ")?;
-        if frame.contains(FILE_PREFIX) || frame.contains("(native)") {
-            return None;
-        }
-        Some(format!("at {}", without_prefix_columns(frame)))
-    });
-    frames.collect::<Vec<_>>().join("\n")
+/// A place in the code that a stack names.
+struct Frame<'s> {
+    /// Empty if the stack doesn't say.
+    function: &'s str,
+    line: u32,
+    /// On the first line counted without what we put in front of the code.
+    column: u32,
 }
 
-fn without_prefix_columns(frame: &str) -> String {
-    let first_line = format!("{FILE}:1:");
-    let Some((before, rest)) = frame.split_once(&first_line) else { return frame.to_owned() };
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    match rest[..digits].parse::<usize>() {
-        Ok(column) => {
-            let column = column.saturating_sub(BEFORE_CODE.len()).max(1);
-            format!("{before}{first_line}{column}{}", &rest[digits..])
+impl<'s> Frame<'s> {
+    /// The frames of the code, innermost first; those of the engine, of the worker's own parts and of text that the engine
+    /// parses (`JSON.parse`, `eval`) are left out.
+    fn all(stack: &'s str) -> Vec<Frame<'s>> {
+        stack.lines().filter_map(|frame| Frame::of(frame.trim().strip_prefix("at ")?)).collect()
+    }
+
+    fn of(frame: &'s str) -> Option<Frame<'s>> {
+        let (function, place) = match frame.strip_suffix(')').and_then(|frame| frame.rsplit_once(" (")) {
+            Some((function, place)) => (function, place),
+            None => ("", frame),
+        };
+        let (line, column) = place.strip_prefix(FILE)?.strip_prefix(':')?.split_once(':')?;
+        let (line, column): (u32, u32) = (line.parse().ok()?, column.parse().ok()?);
+        let before = if line == 1 { BEFORE_CODE.len() as u32 } else { 0 };
+        Some(Frame { function, line, column: column.saturating_sub(before).max(1) })
+    }
+}
+
+impl std::fmt::Display for Frame<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Frame { function, line, column } = self;
+        match function.is_empty() {
+            true => write!(f, "at {FILE}:{line}:{column}"),
+            false => write!(f, "at {function} ({FILE}:{line}:{column})"),
         }
-        Err(_) => frame.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BEFORE_CODE, in_source_lines};
+    use super::{BEFORE_CODE, Frame};
 
     #[test]
     fn stacks_show_the_source_and_nothing_of_the_worker() {
         let column = BEFORE_CODE.len() + 7;
         let stack = format!(
-            "    at inner (code:3:9)\n    at apply (native)\n    at invoke (pml:bridge:30:5)\n    at main (code:1:{column})\n"
+            "    at <input>:1:5\n    at inner (code:3:9)\n    at apply (native)\n    at invoke (pml:bridge:30:5)\n    \
+             at main (code:1:{column})\n    at code:4:2"
         );
-        assert_eq!(in_source_lines(&stack), "at inner (code:3:9)\nat main (code:1:7)");
-        assert_eq!(in_source_lines("a stack that the code made up"), "");
+        let shown: Vec<_> = Frame::all(&stack).iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["at inner (code:3:9)", "at main (code:1:7)", "at code:4:2"]);
+        assert!(Frame::all("a stack that the code made up").is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! What a pool is told when it starts, and what a run is told.
 
-use std::{path::PathBuf, thread};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, thread};
 
 use crate::{Clock, CpuMeter, Json, Limits, Shares, Tenant};
 
@@ -104,6 +104,8 @@ pub struct Run {
     pub args: Json,
     /// What it may use.
     pub limits: Limits,
+    /// What errors and functions call a target, where that isn't the key by which the code calls it.
+    pub names: Arc<HashMap<String, String>>,
     /// 0, or one more than that of the run which it serves; see [`crate::Call::nested_run`].
     pub depth: u32,
     /// What counts the computing time, however the run ends; nested runs count on it too.
@@ -120,6 +122,7 @@ impl Run {
             code: code.into(),
             args: Json::from(serde_json::json!({})),
             limits: Limits::default(),
+            names: Arc::default(),
             depth: 0,
             cpu: CpuMeter::default(),
             around: None,
@@ -137,6 +140,13 @@ impl Run {
     #[must_use]
     pub fn with_cpu_meter(mut self, meter: CpuMeter) -> Run {
         self.cpu = meter;
+        self
+    }
+
+    /// The same run, and those inside it, with these names for targets.
+    #[must_use]
+    pub fn with_names(mut self, names: impl Into<Arc<HashMap<String, String>>>) -> Run {
+        self.names = names.into();
         self
     }
 

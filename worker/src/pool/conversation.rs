@@ -19,7 +19,7 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use super::{Run, process::Process, seat::Seat};
 use crate::{
     Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, Outcome,
-    Trace, TraceEvent, Usage, aside_if_large,
+    Trace, TraceEvent, Unawaited, Usage, aside_if_large,
     protocol::{
         AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, ToWorker, WorkerFailure,
         append_frame, parse_frame,
@@ -36,7 +36,7 @@ const CLEARING: Duration = Duration::from_secs(2);
 const REAPING: Duration = Duration::from_secs(5);
 
 /// A run that has computed for longer goes on behind those that haven't.
-const IN_FOREGROUND: Duration = Duration::from_millis(25);
+const IN_FOREGROUND: Duration = Duration::from_millis(8);
 
 /// Runs `run` in `process`; says with the outcome whether the process is sound and may serve again. `None` if the process
 /// was gone, or stuck with the run before, so that this one may still begin in another.
@@ -93,6 +93,7 @@ struct Record<'r> {
     open_calls: HashMap<u32, usize>,
     logs: Vec<LogEntry>,
     usage: Usage,
+    unawaited: Vec<Unawaited>,
 }
 
 impl<'r> Record<'r> {
@@ -105,6 +106,7 @@ impl<'r> Record<'r> {
             open_calls: HashMap::new(),
             logs: Vec::new(),
             usage: Usage::default(),
+            unawaited: Vec::new(),
         }
     }
 
@@ -115,7 +117,12 @@ impl<'r> Record<'r> {
         handler: &H,
     ) -> Ended {
         let limits = &self.run.limits;
-        let begin = ToWorker::Run { code: &self.run.code, args: self.run.args.get(), limits: limits.clone() };
+        let begin = ToWorker::Run {
+            code: &self.run.code,
+            args: self.run.args.get(),
+            names: self.run.names.iter().map(|(target, name)| (target.as_str(), name.as_str())).collect(),
+            limits: limits.clone(),
+        };
         let mut outbox = VecDeque::new();
         if let Err(error) = post(&mut outbox, &begin) {
             return Ended::Killed(Failure::Invalid { why: error });
@@ -268,6 +275,7 @@ impl<'r> Record<'r> {
                 Ok(Heard::Call(
                     id,
                     Call {
+                        number: id,
                         node: node.map(str::to_owned),
                         kind,
                         target: target.to_owned(),
@@ -275,6 +283,7 @@ impl<'r> Record<'r> {
                         tenant: self.run.tenant.clone(),
                         depth: self.run.depth,
                         limits,
+                        names: self.run.names.clone(),
                         clock: self.clock.clone(),
                         cpu: self.run.cpu.clone(),
                     },
@@ -296,10 +305,16 @@ impl<'r> Record<'r> {
                 self.within(LimitKind::Logs, self.logs.len() as u64, self.run.limits.logs)?;
                 Ok(Heard::Noted)
             }
-            FromWorker::Done { result, cpu_time, memory_peak, dropped_events } => {
+            FromWorker::Done { result, unawaited, cpu_time, memory_peak, dropped_events } => {
                 self.usage.cpu_time = cpu_time;
                 self.usage.memory_peak = memory_peak;
                 self.trace.dropped = dropped_events;
+                if !unawaited.is_sorted_by(|one, next| one.call < next.call)
+                    || unawaited.last().is_some_and(|last| u64::from(last.call) >= self.usage.calls)
+                {
+                    return Err(broken("a call that it never made"));
+                }
+                self.unawaited = unawaited;
                 let result = match result {
                     Ok(text) => Ok(self.outgoing(text)?),
                     Err(WorkerFailure::Limit { limit, node }) => {
@@ -402,7 +417,7 @@ impl<'r> Record<'r> {
                 call.duration = self.usage.wall_time.saturating_sub(call.start);
             }
         }
-        Outcome { result, trace: self.trace, logs: self.logs, usage: self.usage }
+        Outcome { result, trace: self.trace, logs: self.logs, usage: self.usage, unawaited: self.unawaited }
     }
 }
 

@@ -176,7 +176,13 @@ impl Drop for Handle {
 }
 
 fn not_run(failure: Failure) -> Outcome {
-    Outcome { result: Err(failure), trace: Trace::default(), logs: Vec::new(), usage: Usage::default() }
+    Outcome {
+        result: Err(failure),
+        trace: Trace::default(),
+        logs: Vec::new(),
+        usage: Usage::default(),
+        unawaited: Vec::new(),
+    }
 }
 
 /// A process in use; killed when dropped, unless given back.

@@ -156,15 +156,21 @@ impl Process {
         Some(self.cpu_time()?.saturating_sub(self.began))
     }
 
-    /// Lets everything else go first.
+    /// Lets everything else go first: an idle process gives way at once, one that is only nice ends its time slice.
     pub(super) fn move_to_background(&mut self) {
         if self.ended() {
             return;
         }
         self.in_background = true;
-        // SAFETY: it takes numbers only. If the process has just ended there is none with that id: ids aren't used again
-        // before all others were.
-        unsafe { libc::setpriority(libc::PRIO_PROCESS, self.pid, BACKGROUND) };
+        let Ok(pid) = libc::pid_t::try_from(self.pid) else { return };
+        let policy = libc::sched_param { sched_priority: 0 };
+        // SAFETY: they take numbers and read one structure. If the process has just ended there is none with that id: ids
+        // aren't used again before all others were.
+        unsafe {
+            // Where the kernel refuses it, the priority alone has to do.
+            libc::sched_setscheduler(pid, libc::SCHED_IDLE, &raw const policy);
+            libc::setpriority(libc::PRIO_PROCESS, self.pid, BACKGROUND);
+        };
     }
 
     fn cpu_time(&self) -> Option<Duration> {

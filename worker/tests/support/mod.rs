@@ -43,7 +43,7 @@ pub(crate) async fn value(code: &str) -> Value {
 
 pub(crate) fn thrown(outcome: Outcome) -> Thrown {
     match outcome.result {
-        Err(Failure::Thrown(thrown)) => thrown,
+        Err(Failure::Thrown(thrown)) => *thrown,
         other => panic!("expected an exception, got {other:?}"),
     }
 }

@@ -11,11 +11,21 @@ export default function install(native) {
 
   const pending = { __proto__: null };
   let currentNode = null;
+  // The calls that nobody awaited, from the moment the code returned.
+  let unawaited = null;
+
+  // What a target is called in what people and models read, where that isn't its key.
+  const names = { __proto__: null };
+  const nameOf = (target) => names[target] ?? target;
+
+  function setName(target, name) {
+    names[target] = name;
+  }
 
   class ToolError extends Error {
-    constructor(target, message, data, origin) {
-      super(`${target}: ${message}`);
-      define(this, "tool", target);
+    constructor(name, message, data, origin) {
+      super(`${name}: ${message}`);
+      define(this, "tool", name);
       if (data !== undefined) define(this, "data", data);
       // The rejection arrives with no frame of the code on the stack; the line that called is the one to show.
       define(this, "stack", origin.stack);
@@ -26,10 +36,14 @@ export default function install(native) {
   function invoke(kind, target, input) {
     const node = currentNode;
     try {
-      const id = native.call(kind, target, node, input);
-      const origin = new Error();
+      const name = nameOf(target);
+      const id = native.call(kind, target, name, node, input);
+      const call = { __proto__: null, id, name, node, origin: new Error() };
+      if (unawaited) unawaited[id] = call;
       return new Promise((resolve, reject) => {
-        pending[id] = { __proto__: null, resolve, reject, target, node, origin };
+        call.resolve = resolve;
+        call.reject = reject;
+        pending[id] = call;
       });
     } catch (error) {
       return new Promise((_, reject) => reject(error));
@@ -46,10 +60,16 @@ export default function install(native) {
     if (succeeded) {
       call.resolve(value);
     } else {
-      const error = new ToolError(call.target, value, data, call.origin);
+      const error = new ToolError(call.name, value, data, call.origin);
       apply(weakSet, failedCalls, [error, call]);
       call.reject(error);
     }
+  }
+
+  function codeReturned() {
+    unawaited = { __proto__: null };
+    for (const id in pending) unawaited[id] = pending[id];
+    return unawaited;
   }
 
   function failedCall(error) {
@@ -66,7 +86,8 @@ export default function install(native) {
   }
 
   function caller(kind, target) {
-    return { [target]: (input) => invoke(kind, target, input) }[target];
+    const name = nameOf(target);
+    return { [name]: (input) => invoke(kind, target, input) }[name];
   }
 
   // An object whose every property is made by `make`, once.
@@ -103,7 +124,7 @@ export default function install(native) {
   };
 
   const mcp = open("mcp", { __proto__: null }, (namespace) =>
-    open(`mcp.${namespace}`, bare((input) => invoke("tool", namespace, input)), (action) => caller("tool", `${namespace}:${action}`)),
+    open(`mcp.${nameOf(namespace)}`, bare((input) => invoke("tool", namespace, input)), (action) => caller("tool", `${namespace}:${action}`)),
   );
   const capabilities = open("capabilities", { __proto__: null }, (name) => caller("capability", name));
 
@@ -227,5 +248,5 @@ export default function install(native) {
     define(globalThis, name, new Proxy({ __proto__: null }, { __proto__: null, get: refuse, set: refuse, has: refuse }));
   }
 
-  return { mcp, capabilities, settle, fire, failedCall };
+  return { mcp, capabilities, settle, fire, setName, codeReturned, failedCall };
 }

@@ -1,0 +1,262 @@
+//! Literals and words that the parser reads though they are wrong: regular expressions, escapes, fields given twice.
+
+use memchr::memmem;
+use oxc_allocator::Allocator;
+use oxc_regular_expression::{LiteralParser, Options};
+use swc_common::Spanned;
+use swc_ecma_ast::*;
+
+use super::Checker;
+use crate::error::{CompileError, ErrorKind, count_line_ends};
+use crate::parse::{Parsed, offset, range};
+use crate::strip::skip_blanks;
+use crate::value::prop_name;
+
+/// What is worth looking for.
+pub(super) struct Literals {
+    has_prototype: bool,
+    has_decimal_escape: bool,
+}
+
+/// A pattern is parsed by recursion; what has more groups and classes than this, the engine judges when it runs.
+const MOST_GROUPS: usize = 250;
+
+/// Words that mean something to the parser, which an escape must not spell.
+const WORDS: &[&str] = &[
+    "accessor",
+    "arguments",
+    "as",
+    "async",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "enum",
+    "eval",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "get",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "let",
+    "new",
+    "null",
+    "of",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "set",
+    "static",
+    "super",
+    "switch",
+    "target",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "using",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
+/// Refuses keywords that are written with escapes (`l\u0065t`): each means something else to each parser.
+pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
+    if memmem::find(parsed.code.as_bytes(), b"\\u").is_none() {
+        return Ok(());
+    }
+    for token in &parsed.tokens {
+        let text = parsed.text(token.span);
+        if text.contains("\\u") && !text.starts_with(['"', '\'', '`', '/', '#']) {
+            let word = unescaped(text);
+            if WORDS.contains(&&*word) {
+                let message = format!("the word `{word}` can't be written with an escape");
+                let hint = Some("write it as it is, or choose another name");
+                return Err(CompileError::at(
+                    parsed.code,
+                    offset(token.span.lo),
+                    ErrorKind::Syntax,
+                    message,
+                    hint,
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A name with its escapes (`\u0061`, `\u{61}`) as the characters that they stand for.
+fn unescaped(text: &str) -> String {
+    let mut word = String::new();
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once("\\u") {
+        word.push_str(before);
+        let (digits, after) = match escape.strip_prefix('{') {
+            Some(braced) => braced.split_once('}').unwrap_or((braced, "")),
+            None => escape.split_at_checked(4).unwrap_or((escape, "")),
+        };
+        word.extend(u32::from_str_radix(digits, 16).ok().and_then(char::from_u32));
+        rest = after;
+    }
+    word + rest
+}
+
+impl Literals {
+    pub(super) fn of(code: &str) -> Self {
+        let code = code.as_bytes();
+        let escapes = || memchr::memchr_iter(b'\\', code).filter_map(|at| code.get(at + 1));
+        Self {
+            has_prototype: memmem::find(code, b"proto").is_some(),
+            has_decimal_escape: escapes().any(u8::is_ascii_digit),
+        }
+    }
+}
+
+/// `\8`, `\9`, and `\0` with a digit behind it.
+fn has_decimal_escape(text: &str) -> bool {
+    let mut bytes = text.bytes().peekable();
+    while let Some(byte) = bytes.next() {
+        if byte == b'\\' {
+            match bytes.next() {
+                Some(b'1'..=b'9') => return true,
+                Some(b'0') if bytes.peek().is_some_and(u8::is_ascii_digit) => return true,
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+impl Checker<'_> {
+    fn decimal_escape(&mut self, span: swc_common::Span) {
+        let message = "an escape can't be a backslash with a decimal number";
+        self.refuse(span, message, "write the character itself, or `\\x38` with its number in hexadecimal");
+    }
+
+    pub(super) fn string(&mut self, text: &Str) {
+        if self.literals.has_decimal_escape && self.code.get(range(text.span)).is_some_and(has_decimal_escape)
+        {
+            self.decimal_escape(text.span);
+        }
+    }
+
+    pub(super) fn template(&mut self, template: &Tpl) {
+        if self.literals.has_decimal_escape {
+            let wrong = template.quasis.iter().find(|piece| has_decimal_escape(&piece.raw));
+            if let Some(piece) = wrong {
+                self.decimal_escape(piece.span);
+            }
+        }
+    }
+
+    pub(super) fn regular_expression(&mut self, regex: &Regex) {
+        let groups = regex.exp.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
+        if groups > MOST_GROUPS {
+            return;
+        }
+        let allocator = Allocator::default();
+        let parser = LiteralParser::new(&allocator, &regex.exp, Some(&regex.flags), Options::default());
+        if let Err(error) = parser.parse() {
+            let message = format!("the regular expression is wrong: {}", error.message);
+            self.refuse(
+                regex.span,
+                message,
+                "escape characters that have a meaning of their own with a backslash",
+            );
+        }
+    }
+
+    /// `__proto__: …` sets the prototype, once.
+    pub(super) fn object(&mut self, object: &ObjectLit) {
+        for property in &object.props {
+            if let PropOrSpread::Prop(property) = property
+                && let Prop::Shorthand(name) = &**property
+                && name.sym == *"static"
+            {
+                self.refuse(name.span, "`static` can't be the name of a variable", "choose another name");
+            }
+        }
+        if !self.literals.has_prototype {
+            return;
+        }
+        let sets_prototype = |property: &&PropOrSpread| {
+            matches!(property, PropOrSpread::Prop(property)
+                if matches!(&**property, Prop::KeyValue(pair)
+                    if !pair.key.is_computed() && prop_name(&pair.key).is_some_and(|name| name == *"__proto__")))
+        };
+        if let Some(second) = object.props.iter().filter(sets_prototype).nth(1) {
+            self.refuse(second.span(), "the object has `__proto__` already", "remove one of the two");
+        }
+    }
+
+    pub(super) fn shorthand_target(&mut self, name: &Ident) {
+        if name.sym == *"eval" || name.sym == *"arguments" {
+            let message = format!("`{}` can't be assigned to", name.sym);
+            self.refuse(name.span, message, "choose another name, as in `{ eval: value }`");
+        }
+    }
+
+    /// `{ async` and the method's name on the next line.
+    pub(super) fn async_method(&mut self, method: &MethodProp) {
+        if !method.function.is_async {
+            return;
+        }
+        let start = range(method.function.span).start;
+        let Some(after) = self.code.get(start..).and_then(|text| text.strip_prefix("async")) else { return };
+        let from = self.code.len() - after.len();
+        let next = skip_blanks(self.code, from);
+        if self.code.get(from..next).is_some_and(|between| count_line_ends(between) > 0) {
+            self.refuse(
+                method.function.span,
+                "no line may end behind `async`",
+                "put the name on the same line",
+            );
+        }
+    }
+
+    /// `for (let a = b in c;;)`: that `in` would belong to the loop.
+    pub(super) fn bare_in(&mut self, variables: &VarDecl) {
+        let values = variables.decls.iter().filter_map(|declarator| declarator.init.as_deref());
+        if let Some(span) = values.into_iter().find_map(first_bare_in) {
+            self.refuse(span, "an `in` must stand in parentheses here", "put parentheses around it");
+        }
+    }
+}
+
+fn first_bare_in(expr: &Expr) -> Option<swc_common::Span> {
+    match expr {
+        Expr::Bin(binary) if binary.op == BinaryOp::In => Some(binary.span),
+        Expr::Bin(binary) => first_bare_in(&binary.left).or_else(|| first_bare_in(&binary.right)),
+        Expr::Unary(unary) => first_bare_in(&unary.arg),
+        Expr::Await(wait) => first_bare_in(&wait.arg),
+        Expr::Yield(wait) => wait.arg.as_deref().and_then(first_bare_in),
+        Expr::Assign(assign) => first_bare_in(&assign.right),
+        Expr::Cond(choice) => first_bare_in(&choice.test).or_else(|| first_bare_in(&choice.alt)),
+        Expr::Arrow(arrow) => match &*arrow.body {
+            ArrowFunctionBody::Expr(value) => first_bare_in(value),
+            ArrowFunctionBody::FunctionBody(_) => None,
+        },
+        _ => None,
+    }
+}

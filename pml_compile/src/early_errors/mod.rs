@@ -1,0 +1,290 @@
+//! Errors that the standard wants told before the code runs and the parser doesn't look for: names declared twice, `super` and
+//! private names out of place, broken regular expressions. The engine would tell them too, but only when the code is run.
+
+mod classes;
+mod declarations;
+mod jumps;
+mod literals;
+
+use swc_common::Span;
+use swc_ecma_ast::*;
+use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
+
+use super::error::{CompileError, ErrorKind};
+use super::parse::{Parsed, offset};
+use classes::Classes;
+use declarations::{Declarations, Kind};
+use jumps::Jumps;
+use literals::Literals;
+
+/// The first of these errors in the code.
+pub(crate) fn check(parsed: &Parsed<'_>) -> Result<(), CompileError> {
+    literals::check_words(parsed)?;
+    let mut checker = Checker {
+        code: parsed.code,
+        declarations: Declarations::default(),
+        classes: Classes::default(),
+        jumps: Jumps::default(),
+        literals: Literals::of(parsed.code),
+        first: None,
+    };
+    for statement in parsed.statements() {
+        checker.hoist(statement, Kind::Function);
+    }
+    for statement in parsed.statements() {
+        statement.visit_with(&mut checker);
+    }
+    checker.first.map_or(Ok(()), Err)
+}
+
+struct Checker<'a> {
+    code: &'a str,
+    declarations: Declarations,
+    classes: Classes,
+    jumps: Jumps,
+    literals: Literals,
+    first: Option<CompileError>,
+}
+
+impl Checker<'_> {
+    fn refuse(&mut self, span: Span, message: impl Into<String>, hint: &str) {
+        if self.first.is_none() {
+            let at = offset(span.lo);
+            self.first = Some(CompileError::at(self.code, at, ErrorKind::Syntax, message, Some(hint)));
+        }
+    }
+
+    /// What a function of whatever kind declares and does; `parameters` declares those it has.
+    fn body(&mut self, parameters: impl FnOnce(&mut Self), statements: &[Stmt]) {
+        let outer = self.declarations.enter_function();
+        parameters(self);
+        self.hoist_all(statements, Kind::Function);
+        statements.visit_with(self);
+        self.declarations.leave(outer);
+    }
+
+    /// An overload has no body; only its types mean something.
+    fn function(&mut self, function: &Function) {
+        if let Some(body) = &function.body {
+            let parameters = |checker: &mut Self| {
+                for parameter in &function.params {
+                    checker.parameter(&parameter.pat);
+                }
+            };
+            self.body(parameters, &body.stmts);
+        }
+    }
+
+    fn parameter(&mut self, pattern: &Pat) {
+        self.declare_pattern(pattern, Kind::Parameter);
+        pattern.visit_with(self);
+    }
+
+    fn block(&mut self, inside: impl FnOnce(&mut Self)) {
+        let outer = self.declarations.enter_block();
+        inside(self);
+        self.declarations.leave(outer);
+    }
+}
+
+impl Visit for Checker<'_> {
+    noop_visit_type!();
+
+    fn visit_decl(&mut self, declaration: &Decl) {
+        match declaration {
+            Decl::Fn(function) if function.declare => {}
+            Decl::Class(class) if class.declare => {}
+            Decl::Var(variables) if variables.declare => {}
+            Decl::TsInterface(_) | Decl::TsTypeAlias(_) | Decl::TsModule(_) => {}
+            Decl::TsEnum(declaration) if declaration.declare => {}
+            Decl::TsEnum(declaration) => {
+                // It becomes a `var`.
+                self.declare_var(&declaration.id);
+                declaration.members.visit_with(self);
+            }
+            _ => declaration.visit_children_with(self),
+        }
+    }
+
+    fn visit_var_decl(&mut self, variables: &VarDecl) {
+        if variables.kind == VarDeclKind::Var {
+            for declarator in &variables.decls {
+                self.declare_vars(&declarator.name);
+            }
+        }
+        variables.decls.visit_with(self);
+    }
+
+    fn visit_function(&mut self, function: &Function) {
+        self.outside_methods(|checker| checker.function(function));
+    }
+
+    fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        let parameters = |checker: &mut Self| {
+            arrow.params.iter().for_each(|parameter| checker.parameter(parameter));
+            if let ArrowFunctionBody::Expr(value) = &*arrow.body {
+                value.visit_with(checker);
+            }
+        };
+        match &*arrow.body {
+            ArrowFunctionBody::FunctionBody(body) => self.body(parameters, &body.stmts),
+            ArrowFunctionBody::Expr(_) => self.body(parameters, &[]),
+        }
+    }
+
+    fn visit_method_prop(&mut self, method: &MethodProp) {
+        method.key.visit_with(self);
+        self.async_method(method);
+        self.in_method(false, |checker| checker.function(&method.function));
+    }
+
+    fn visit_getter_prop(&mut self, getter: &GetterProp) {
+        getter.key.visit_with(self);
+        self.in_method(false, |checker| checker.function(&getter.function));
+    }
+
+    fn visit_setter_prop(&mut self, setter: &SetterProp) {
+        setter.key.visit_with(self);
+        self.in_method(false, |checker| checker.function(&setter.function));
+    }
+
+    fn visit_class(&mut self, class: &Class) {
+        self.class(class);
+    }
+
+    fn visit_private_name(&mut self, name: &PrivateName) {
+        self.private_name(name);
+    }
+
+    fn visit_super_prop_expr(&mut self, expr: &SuperPropExpr) {
+        self.super_property(expr.span);
+        expr.visit_children_with(self);
+    }
+
+    fn visit_callee(&mut self, callee: &Callee) {
+        if let Callee::Super(word) = callee {
+            self.super_call(word.span);
+        }
+        callee.visit_children_with(self);
+    }
+
+    fn visit_unary_expr(&mut self, unary: &UnaryExpr) {
+        if unary.op == UnaryOp::Delete {
+            self.delete(&unary.arg);
+        }
+        unary.visit_children_with(self);
+    }
+
+    fn visit_bin_expr(&mut self, binary: &BinExpr) {
+        self.private_operand(binary);
+        binary.visit_children_with(self);
+    }
+
+    fn visit_block_stmt(&mut self, block: &BlockStmt) {
+        self.block(|checker| {
+            checker.hoist_all(&block.stmts, Kind::Lexical);
+            block.stmts.visit_with(checker);
+        });
+    }
+
+    fn visit_switch_stmt(&mut self, switch: &SwitchStmt) {
+        switch.discriminant.visit_with(self);
+        self.block(|checker| {
+            for case in &switch.cases {
+                checker.hoist_all(&case.cons, Kind::Lexical);
+            }
+            checker.in_switch(|checker| switch.cases.visit_with(checker));
+        });
+    }
+
+    fn visit_catch_clause(&mut self, clause: &CatchClause) {
+        self.block(|checker| {
+            if let Some(parameter) = &clause.param {
+                let kind = if parameter.is_ident() { Kind::CaughtName } else { Kind::Lexical };
+                checker.declare_pattern(parameter, kind);
+                parameter.visit_with(checker);
+            }
+            checker.hoist_all(&clause.body.stmts, Kind::Lexical);
+            clause.body.stmts.visit_with(checker);
+        });
+    }
+
+    fn visit_for_stmt(&mut self, statement: &ForStmt) {
+        self.block(|checker| {
+            if let Some(VarDeclOrExpr::VarDecl(variables)) = &statement.init {
+                checker.loop_variables(variables);
+                checker.bare_in(variables);
+            }
+            statement.init.visit_with(checker);
+            statement.test.visit_with(checker);
+            statement.update.visit_with(checker);
+            checker.in_loop(&statement.body);
+        });
+    }
+
+    fn visit_for_in_stmt(&mut self, statement: &ForInStmt) {
+        self.for_each(&statement.left, &statement.right, &statement.body);
+    }
+
+    fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
+        self.for_each(&statement.left, &statement.right, &statement.body);
+    }
+
+    fn visit_while_stmt(&mut self, statement: &WhileStmt) {
+        statement.test.visit_with(self);
+        self.in_loop(&statement.body);
+    }
+
+    fn visit_do_while_stmt(&mut self, statement: &DoWhileStmt) {
+        self.in_loop(&statement.body);
+        statement.test.visit_with(self);
+    }
+
+    fn visit_labeled_stmt(&mut self, statement: &LabeledStmt) {
+        self.labeled(statement);
+    }
+
+    fn visit_break_stmt(&mut self, statement: &BreakStmt) {
+        self.break_statement(statement);
+    }
+
+    fn visit_continue_stmt(&mut self, statement: &ContinueStmt) {
+        self.continue_statement(statement);
+    }
+
+    fn visit_object_lit(&mut self, object: &ObjectLit) {
+        self.object(object);
+        object.visit_children_with(self);
+    }
+
+    fn visit_assign_pat_prop(&mut self, property: &AssignPatProp) {
+        self.shorthand_target(&property.key.id);
+        property.value.visit_with(self);
+    }
+
+    fn visit_str(&mut self, text: &Str) {
+        self.string(text);
+    }
+
+    fn visit_tpl(&mut self, template: &Tpl) {
+        self.template(template);
+        template.exprs.visit_with(self);
+    }
+
+    fn visit_tagged_tpl(&mut self, tagged: &TaggedTpl) {
+        // Its text may be broken: the tag gets it as it is written.
+        tagged.tag.visit_with(self);
+        tagged.tpl.exprs.visit_with(self);
+    }
+
+    fn visit_regex(&mut self, regex: &Regex) {
+        self.regular_expression(regex);
+    }
+
+    // Nothing to look at inside.
+    fn visit_ident(&mut self, _: &Ident) {}
+    fn visit_ident_name(&mut self, _: &IdentName) {}
+}
+
+#[cfg(test)]
+mod tests;

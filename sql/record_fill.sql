@@ -1,0 +1,105 @@
+-- What a new record is, from its name and code: these run with the rights of whoever writes.
+
+CREATE FUNCTION pml_internal.pml_compiled_before(fqdn text, code text) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+           'hash', v.code_hash, 'linked', v.code_snippet, 'executable', v.executable, 'structure', v.structure,
+           'parameters', pml_internal.pml_infer_parameters(v.code_snippet), 'output', v.output_schema,
+           'tools', v.tools_used, 'capabilities', v.capabilities_used, 'unresolved', v.unresolved)
+  FROM pml.capability_versions v
+  WHERE v.capability_fqdn = pml_compiled_before.fqdn AND v.code_snippet = pml_compiled_before.code AND v.executable IS NOT NULL
+  ORDER BY v.version DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION pml_internal.pml_compiled_before(text, text) IS
+  'What was compiled when this code was saved: an old version or a copy means what it meant, whatever has that name today';
+
+CREATE FUNCTION pml_internal.pml_record_compiled(kept pml.capability_records, compiled jsonb)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  kept.code_snippet := compiled ->> 'linked';
+  kept.code_hash := compiled ->> 'hash';
+  kept.executable := compiled ->> 'executable';
+  kept.structure := compiled -> 'structure';
+  kept.unresolved := compiled -> 'unresolved';
+  kept.capabilities_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'capabilities'));
+  RETURN kept;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_record_compiled(pml.capability_records, jsonb) IS
+  'The record with what pml_compile made of its code';
+
+CREATE FUNCTION pml_internal.pml_record_fill() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  admin boolean := pml_internal.pml_is_admin();
+  compiled jsonb;
+  parts text[];
+BEGIN
+  IF TG_RELID <> 'pml.capability_records'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
+  -- A restore, or an admin who says exactly what the row is.
+  IF NEW.id IS NOT NULL AND admin THEN
+    RETURN NEW;
+  END IF;
+
+  NEW.id := NULL;
+  NEW.org := pml_internal.pml_check_part('org', coalesce(NEW.org, pml_internal.pml_org()));
+  NEW.project := pml_internal.pml_check_part('project', coalesce(NEW.project, pml_internal.pml_project()));
+  PERFORM pml_internal.pml_check_may_act(NEW.org, NEW.project);
+  IF NOT admin THEN
+    NEW.created_by := NULL;
+    NEW.created_at := NULL;
+    NEW.verified := false;
+    NEW.signature := NULL;
+  END IF;
+  NEW.created_by := coalesce(NEW.created_by, pml_internal.pml_actor());
+  NEW.created_at := coalesce(NEW.created_at, clock_timestamp());
+  NEW.updated_by := NEW.created_by;
+  NEW.updated_at := NEW.created_at;
+  NEW.version := 1;
+  NEW.version_tag := pml_internal.pml_version_tag(NEW.version_tag);
+  NEW.deleted_at := NULL;
+  NEW.deleted_by := NULL;
+
+  IF NEW.record_type = 'mcp-server' THEN
+    NEW.display_name := pml_internal.pml_check_server_name(NEW.display_name);
+    NEW.namespace := 'mcp';
+    NEW.action := pml_internal.pml_check_part('server name', substr(NEW.display_name, 5));
+    NEW.code_hash := pml_internal.pml_text_hash(concat_ws(' ', NEW.display_name, NEW.code_url));
+  ELSE
+    IF NEW.code_snippet IS NULL AND NEW.source ->> 'type' <> 'code' THEN
+      NEW.code_snippet := pml_internal.pml_source_code(NEW.source);
+    END IF;
+    PERFORM pml_internal.pml_check_code(NEW.code_snippet);
+    compiled := coalesce(pml_internal.pml_compiled_before(NEW.forked_from, NEW.code_snippet),
+                         pml_internal.pml_compile(NEW.code_snippet));
+    NEW := pml_internal.pml_record_compiled(NEW, compiled);
+    PERFORM pml_internal.pml_check_parameters(NEW.parameters_schema),
+            pml_internal.pml_check_schema('output_schema', NEW.output_schema);
+    NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
+    NEW.parameters_schema := coalesce(NEW.parameters_schema, pml_internal.pml_source_parameters(NEW.source),
+                                      compiled -> 'parameters');
+    NEW.output_explicit := NEW.output_schema IS NOT NULL;
+    NEW.output_schema := coalesce(NEW.output_schema, nullif(compiled -> 'output', 'null'));
+    IF NEW.tools_used = '{}' THEN
+      NEW.tools_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools'));
+    END IF;
+    parts := pml_internal.pml_birth_parts(pml_internal.pml_check_name(NEW.display_name), NEW.code_hash, NEW.tools_used);
+    NEW.namespace := parts[1];
+    NEW.action := parts[2];
+    IF NOT NEW.routing_explicit THEN
+      NEW.routing := pml_internal.pml_routing_in(NEW.org, NEW.project, NEW.tools_used || NEW.capabilities_used);
+    END IF;
+  END IF;
+  IF NEW.display_name IS NOT NULL THEN
+    PERFORM pml_internal.pml_check_name_free(NEW.org, NEW.project, NEW.display_name, NULL);
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_record_fill() IS 'Trigger: derives what a new record is from its name and code';

@@ -1,0 +1,288 @@
+-- What an UPDATE of a record may do, and what follows from it in the row itself: one function for each rule, with the rights
+-- of whoever writes. pml_record_guard is the list of them.
+
+CREATE FUNCTION pml_internal.pml_guard_identity(old pml.capability_records, new pml.capability_records) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  changed text;
+BEGIN
+  SELECT c.name INTO changed
+  FROM (VALUES
+    ('id', new.id IS DISTINCT FROM old.id),
+    ('org', new.org IS DISTINCT FROM old.org),
+    ('project', new.project IS DISTINCT FROM old.project),
+    ('namespace', new.namespace IS DISTINCT FROM old.namespace),
+    ('action', new.action IS DISTINCT FROM old.action),
+    ('hash', new.hash IS DISTINCT FROM old.hash),
+    ('record_type', new.record_type IS DISTINCT FROM old.record_type),
+    ('created_by', new.created_by IS DISTINCT FROM old.created_by),
+    ('created_at', new.created_at IS DISTINCT FROM old.created_at),
+    ('version', new.version IS DISTINCT FROM old.version),
+    ('parent_id', new.parent_id IS DISTINCT FROM old.parent_id),
+    ('forked_from', new.forked_from IS DISTINCT FROM old.forked_from)) AS c (name, differs)
+  WHERE c.differs LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('Column "%s" of capability "%s" is immutable', changed, old.display_name),
+      HINT = 'An identity never changes. To use other code use pml_update, for another name pml_rename, for a copy pml_fork.';
+  END IF;
+  IF old.deleted_at IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('Capability "%s" was deleted and can''t be changed', old.display_name),
+      HINT = 'Register the code again.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_identity(pml.capability_records, pml.capability_records) IS
+  'An error if a column that never changes is changed, or anything of a deleted record';
+
+CREATE FUNCTION pml_internal.pml_guard_trust(old pml.capability_records) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT pml_internal.pml_is_admin() THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM006',
+      MESSAGE = format('Only a member of pml_admin may verify or sign capability "%s"', old.display_name),
+      HINT = 'Ask an admin.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_trust(pml.capability_records) IS
+  'An error unless who changes verified or signature is an admin';
+
+CREATE FUNCTION pml_internal.pml_guard_name(old pml.capability_records, new_name text) RETURNS text
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pml_internal.pml_check_name_free(old.org, old.project, new_name, old.id);
+  IF old.record_type = 'mcp-server' THEN
+    RETURN pml_internal.pml_check_server_name(new_name);
+  END IF;
+  -- A name that it had before is valid, whatever the rules are today.
+  IF NOT EXISTS (SELECT FROM pml.capability_aliases a
+                 WHERE a.org = old.org AND a.project = old.project AND a.alias = new_name AND a.target_fqdn = old.id) THEN
+    PERFORM pml_internal.pml_check_name(coalesce(new_name, ''));
+  END IF;
+  RETURN new_name;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_name(pml.capability_records, text) IS
+  'The new name as it is stored, if it is valid and free; else an error';
+
+CREATE FUNCTION pml_internal.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pml_internal.pml_structure_with(pml_structure_now.structure, pml_internal.pml_schemas_of(
+           pml_structure_now.org, pml_structure_now.project,
+           ARRAY(SELECT coalesce(node ->> 'tool', node ->> 'capabilityId')
+                 FROM jsonb_array_elements(pml_structure_now.structure -> 'nodes') AS node)))
+$$;
+COMMENT ON FUNCTION pml_internal.pml_structure_now(text, text, jsonb) IS
+  'A structure with the provides edges that today''s schemas give';
+
+CREATE FUNCTION pml_internal.pml_guard_source(old pml.capability_records, new pml.capability_records)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF new.source IS DISTINCT FROM old.source AND new.source ->> 'type' <> 'code'
+     AND new.code_snippet IS NOT DISTINCT FROM old.code_snippet THEN
+    new.code_snippet := pml_internal.pml_source_code(new.source);
+  ELSIF new.code_snippet IS DISTINCT FROM old.code_snippet AND new.source IS NOT DISTINCT FROM old.source THEN
+    new.source := '{"type": "code"}';
+  END IF;
+  RETURN new;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_source(pml.capability_records, pml.capability_records) IS
+  'The record with the code of a new source, or the source of new code';
+
+CREATE FUNCTION pml_internal.pml_recompiled(old pml.capability_records, new pml.capability_records) RETURNS jsonb
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  compiled jsonb;
+BEGIN
+  PERFORM pml_internal.pml_check_code(new.code_snippet);
+  IF current_setting('pml.restore_version') = 'on' THEN
+    compiled := pml_internal.pml_compiled_before(old.id, new.code_snippet);
+  END IF;
+  RETURN coalesce(compiled, pml_internal.pml_compile(new.code_snippet));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_recompiled(pml.capability_records, pml.capability_records) IS
+  'What the new code of a record compiles to; code of an old version that is restored, to what it did then';
+
+CREATE FUNCTION pml_internal.pml_guard_code(old pml.capability_records, new pml.capability_records, compiled jsonb)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF compiled ->> 'linked' <> old.code_snippet THEN
+    new := pml_internal.pml_record_compiled(new, compiled);
+    IF new.tools_used IS NOT DISTINCT FROM old.tools_used THEN
+      new.tools_used := ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools'));
+    END IF;
+    RETURN new;
+  END IF;
+  IF compiled IS NULL AND (new.code_hash, new.executable, new.unresolved, new.capabilities_used)
+     IS DISTINCT FROM (old.code_hash, old.executable, old.unresolved, old.capabilities_used) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('The hash, executable and calls of capability "%s" follow from its code', old.display_name),
+      HINT = 'Change code_snippet.';
+  END IF;
+  new.code_snippet := old.code_snippet;
+  new.code_hash := old.code_hash;
+  new.executable := old.executable;
+  new.unresolved := old.unresolved;
+  new.capabilities_used := old.capabilities_used;
+  IF new.structure IS DISTINCT FROM old.structure THEN
+    new.structure := pml_internal.pml_structure_now(old.org, old.project, old.structure);
+  END IF;
+  RETURN new;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_code(pml.capability_records, pml.capability_records, jsonb) IS
+  'The record with what follows from its code (compiled; NULL: the code is the same), which nobody can set';
+
+CREATE FUNCTION pml_internal.pml_guard_schemas(old pml.capability_records, new pml.capability_records, compiled jsonb)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF (new.parameters_schema, new.output_schema) IS DISTINCT FROM (old.parameters_schema, old.output_schema) THEN
+    PERFORM pml_internal.pml_check_parameters(new.parameters_schema),
+            pml_internal.pml_check_schema('output_schema', new.output_schema);
+  END IF;
+  IF new.parameters_explicit = old.parameters_explicit
+     AND new.parameters_schema IS DISTINCT FROM old.parameters_schema THEN
+    new.parameters_explicit := new.parameters_schema IS NOT NULL;
+  END IF;
+  IF NOT new.parameters_explicit AND (compiled IS NOT NULL OR new.parameters_schema IS NULL) THEN
+    new.parameters_schema := coalesce(pml_internal.pml_source_parameters(new.source), compiled -> 'parameters',
+                                      pml_internal.pml_infer_parameters(new.code_snippet));
+  END IF;
+  IF new.output_explicit = old.output_explicit AND new.output_schema IS DISTINCT FROM old.output_schema THEN
+    new.output_explicit := new.output_schema IS NOT NULL;
+  END IF;
+  IF NOT new.output_explicit AND (compiled IS NOT NULL OR new.output_schema IS DISTINCT FROM old.output_schema) THEN
+    new.output_schema := nullif(coalesce(compiled, pml_internal.pml_compile(new.code_snippet)) -> 'output', 'null');
+  END IF;
+  RETURN new;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_schemas(pml.capability_records, pml.capability_records, jsonb) IS
+  'The record with the schemas that were given, or with those of its code where none is';
+
+CREATE FUNCTION pml_internal.pml_guard_version(old pml.capability_records, new pml.capability_records)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  new.version_tag := pml_internal.pml_version_tag(new.version_tag);
+  IF (new.code_snippet, new.parameters_schema, new.output_schema, new.code_url, new.version_tag)
+     IS NOT DISTINCT FROM (old.code_snippet, old.parameters_schema, old.output_schema, old.code_url, old.version_tag) THEN
+    IF new.change_summary IS DISTINCT FROM old.change_summary THEN
+      RAISE EXCEPTION USING ERRCODE = 'PM007',
+        MESSAGE = format('The change summary of version %s of "%s" is immutable', old.version, old.display_name),
+        HINT = 'It is given with the change itself.';
+    END IF;
+    RETURN new;
+  END IF;
+  new.version := old.version + 1;
+  -- A tag belongs to the version it was given to.
+  IF new.version_tag = old.version_tag THEN
+    new.version_tag := NULL;
+  ELSE
+    PERFORM pml_internal.pml_check_tag_free(old.id, old.display_name, new.version_tag);
+  END IF;
+  IF new.change_summary = old.change_summary THEN
+    new.change_summary := NULL;
+  END IF;
+  RETURN new;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_version(pml.capability_records, pml.capability_records) IS
+  'The record with its next version, if anything that belongs to a version has changed';
+
+CREATE FUNCTION pml_internal.pml_guard_routing(old pml.capability_records, new pml.capability_records)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF new.routing_explicit = old.routing_explicit AND new.routing IS DISTINCT FROM old.routing THEN
+    new.routing_explicit := true;
+  ELSIF NOT new.routing_explicit
+    AND (old.routing_explicit OR new.tools_used IS DISTINCT FROM old.tools_used
+         OR new.capabilities_used IS DISTINCT FROM old.capabilities_used) THEN
+    new.routing := pml_internal.pml_routing_in(old.org, old.project, new.tools_used || new.capabilities_used);
+  END IF;
+  RETURN new;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_routing(pml.capability_records, pml.capability_records) IS
+  'The record with the routing that was given, or with that of what it calls';
+
+CREATE FUNCTION pml_internal.pml_guard_stamp(
+    old pml.capability_records, new pml.capability_records, only_structure boolean) RETURNS pml.capability_records
+  LANGUAGE plpgsql VOLATILE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  new.updated_by := old.updated_by;
+  new.updated_at := old.updated_at;
+  -- Neither being used nor knowing more of the tools it calls is being changed. Later versions have later times,
+  -- whatever the clock does.
+  IF NOT only_structure AND (new.usage_count, new.success_count, new.total_latency_ms)
+     IS NOT DISTINCT FROM (old.usage_count, old.success_count, old.total_latency_ms)
+     OR new.version > old.version OR new.display_name IS DISTINCT FROM old.display_name THEN
+    new.updated_by := pml_internal.pml_actor();
+    new.updated_at := greatest(clock_timestamp(), old.updated_at + interval '1 microsecond');
+  END IF;
+  RETURN new;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_stamp(pml.capability_records, pml.capability_records, boolean) IS
+  'The record with who changed it and when, if that is a change';
+
+CREATE FUNCTION pml_internal.pml_record_guard() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  only_structure boolean;
+  compiled jsonb;
+BEGIN
+  IF TG_RELID <> 'pml.capability_records'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
+  -- How the extension itself asks for a new structure, when a schema has changed.
+  only_structure := NEW.structure IS NULL AND OLD.structure IS NOT NULL;
+  PERFORM pml_internal.pml_guard_identity(OLD, NEW);
+  IF (NEW.verified, NEW.signature) IS DISTINCT FROM (OLD.verified, OLD.signature) THEN
+    PERFORM pml_internal.pml_guard_trust(OLD);
+  END IF;
+  IF NEW.display_name IS DISTINCT FROM OLD.display_name THEN
+    NEW.display_name := pml_internal.pml_guard_name(OLD, NEW.display_name);
+  END IF;
+  IF NEW.deleted_at IS NOT NULL THEN
+    NEW.deleted_at := clock_timestamp();
+    NEW.deleted_by := pml_internal.pml_actor();
+  END IF;
+  IF OLD.record_type = 'capability' THEN
+    NEW := pml_internal.pml_guard_source(OLD, NEW);
+    IF NEW.code_snippet IS DISTINCT FROM OLD.code_snippet THEN
+      compiled := pml_internal.pml_recompiled(OLD, NEW);
+    END IF;
+    NEW := pml_internal.pml_guard_code(OLD, NEW, compiled);
+    NEW := pml_internal.pml_guard_schemas(OLD, NEW, compiled);
+  END IF;
+  NEW := pml_internal.pml_guard_version(OLD, NEW);
+  IF OLD.record_type = 'capability' THEN
+    NEW := pml_internal.pml_guard_routing(OLD, NEW);
+  END IF;
+  NEW := pml_internal.pml_guard_stamp(OLD, NEW, only_structure);
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_record_guard() IS
+  'Trigger: refuses changes of what is immutable, and makes what follows from the others';
