@@ -15,14 +15,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Nothing there by that name, or nothing that the caller may see.
-    pub fn is_not_found(&self) -> bool {
-        self.code == "PM001"
-    }
-
     /// Whether it says that there is no such tool, rather than that the tool misses something.
     pub fn is_unknown_tool(&self) -> bool {
-        self.is_not_found() && self.message.starts_with("Tool not found:")
+        self.code == "PM008"
     }
 
     /// Message, detail and hint as a person or a model reads them.
