@@ -20,6 +20,7 @@ CREATE FUNCTION pml_internal.pml_cap_lookup(spec text) RETURNS jsonb
            'visibility', l.visibility, 'routing', l.routing, 'code_url', l.code_url, 'usage_count', l.usage_count,
            'success_rate', l.success_rate, 'via_alias', l.via_alias, 'parameters', v.parameters_schema,
            'tool', pml_internal.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
+         || pml_internal.pml_shown_clash(r.org, r.project, r.display_name)
   FROM pml_internal.pml_lookup(spec) AS l
   JOIN pml.capability_records r ON r.id = l.fqdn
   JOIN pml.capability_versions v ON v.capability_fqdn = l.fqdn AND v.version = l.version
@@ -65,6 +66,7 @@ CREATE FUNCTION pml_internal.pml_cap_list(arguments jsonb) RETURNS jsonb
         'routing', f.routing, 'version', f.version, 'version_tag', f.version_tag, 'tags', f.tags,
         'usage_count', f.usage_count, 'success_rate', f.success_rate, 'created_by', f.created_by,
         'created_at', f.created_at, 'parameters', f.parameters, 'tool', pml_internal.pml_tool_name_of(f.fqdn))
+        || pml_internal.pml_shown_clash(pml_internal.pml_org(), pml_internal.pml_project(), f.name)
       ORDER BY f.place) FILTER (WHERE f.place <= page.size), '[]'),
     'next_offset', CASE WHEN page.size > 0 AND count(f.place) > page.size THEN page.start + page.size END,
     '_meta', jsonb_build_object('fqdns', coalesce(jsonb_object_agg(f.name, f.fqdn) FILTER (WHERE f.place <= page.size), '{}')))

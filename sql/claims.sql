@@ -55,7 +55,46 @@ CREATE FUNCTION pml_internal.pml_is_taken(name text, own_fqdn text) RETURNS bool
 COMMENT ON FUNCTION pml_internal.pml_is_taken(text, text) IS
   'Whether another than this record holds the name in the current scope, be it seen or not';
 
+CREATE FUNCTION pml_internal.pml_tool_called(org text, project text, name text) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  spelled text := pml_internal.pml_snake_name(name);
+  here text := pml_internal.pml_scoped(org, project, spelled);
+  standard text := pml_internal.pml_scoped('pml', 'std', spelled);
+BEGIN
+  IF strpos(name, ':') = 0 THEN
+    RETURN NULL;
+  END IF;
+  RETURN coalesce(
+    (SELECT t.tool_id FROM pml.tool_schema t
+     WHERE pml_internal.pml_scoped(t.org, t.project, pml_internal.pml_snake_name(t.tool_id)) = here LIMIT 1),
+    (SELECT t.tool_id FROM pml.tool_schema t
+     WHERE pml_internal.pml_scoped(t.org, t.project, pml_internal.pml_snake_name(t.tool_id)) = standard LIMIT 1));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_tool_called(text, text, text) IS
+  'The tool, of a server in this scope or a base server, that code which says this name may mean; NULL if there is none';
+
 CREATE FUNCTION pml_internal.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
+  LANGUAGE plpgsql STABLE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tool text := pml_internal.pml_tool_called(org, project, name);
+BEGIN
+  IF tool IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003',
+      MESSAGE = format('Capability name ''%s'' is the name of a server''s tool in scope %s.%s', name, org, project),
+      DETAIL = format('Code that calls the tool %s would get the capability.', tool),
+      HINT = format('Use another name, for example "%s".', pml_internal.pml_free_name(org, project, name));
+  END IF;
+  PERFORM pml_internal.pml_check_name_untaken(org, project, name, own_fqdn);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_name_free(text, text, text, text) IS
+  'An error if a capability can''t be given this name: a tool has it, or another capability as far as the current user may know';
+
+CREATE FUNCTION pml_internal.pml_check_name_untaken(org text, project text, name text, own_fqdn text) RETURNS void
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -85,7 +124,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_check_name_free(text, text, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_check_name_untaken(text, text, text, text) IS
   'An error that says who holds the name, as far as the current user may know';
 
 CREATE FUNCTION pml_internal.pml_claim_name(org text, project text, name text, fqdn text, kind text) RETURNS void

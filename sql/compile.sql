@@ -63,7 +63,7 @@ CREATE FUNCTION pml_internal.pml_capabilities_named(org text, project text, name
 BEGIN
   RETURN (
     SELECT coalesce(jsonb_object_agg(found.written, found.fqdn), '{}')
-    FROM (SELECT wanted.written, coalesce(
+    FROM (SELECT wanted.written, wanted.is_elsewhere, coalesce(
                    (SELECT r.id FROM pml.capability_records r
                     WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.place
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL),
@@ -71,14 +71,16 @@ BEGIN
                     WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
                                   WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = wanted.place)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
-          FROM (SELECT name AS written,
+          FROM (SELECT name AS written, name ~ '^[^.:]+[.][^.:]+:' AS is_elsewhere,
                        CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name
                             ELSE pml_internal.pml_scoped(pml_capabilities_named.org, pml_capabilities_named.project, name)
                        END AS place
                 -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
                 -- the policy would be asked for every row of all tenants.
-                FROM unnest(names) AS name OFFSET 0) AS wanted) AS found
-    WHERE found.fqdn IS NOT NULL);
+                FROM unnest(names) AS name OFFSET 0) AS wanted OFFSET 0) AS found
+    -- A tool's name means the tool: a capability that had it first, or as an alias, must not take its place.
+    WHERE CASE WHEN found.fqdn IS NULL THEN false WHEN found.is_elsewhere THEN true
+               ELSE pml_internal.pml_tool_called(pml_capabilities_named.org, pml_capabilities_named.project, found.written) IS NULL END);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_capabilities_named(text, text, text[]) IS
@@ -170,17 +172,20 @@ BEGIN
   IF code !~ '[\w-]\.[\w-]+\.[\w-]+\.[\w-]+\.[0-9a-f]{4}' THEN
     RETURN code;
   END IF;
-  SELECT jsonb_object_agg(r.id,
-           CASE WHEN (r.org, r.project) = (pml_internal.pml_org(), pml_internal.pml_project()) THEN r.display_name
-                ELSE format('%s.%s:%s', r.org, r.project, r.display_name) END)
+  SELECT jsonb_object_agg(called.key, coalesce(
+           -- A name that is a tool's too would mean the tool when the code is saved again.
+           (SELECT format('%s.%s:%s', r.org, r.project, r.display_name) FROM pml.capability_records r
+            WHERE r.id = called.key AND r.deleted_at IS NULL
+              AND pml_internal.pml_tool_called(r.org, r.project, r.display_name) IS NOT NULL),
+           pml_internal.pml_shown_name(called.key)))
   INTO names
-  FROM pml.capability_records r
-  WHERE r.id = ANY (pml_internal.pml_code_names(pml_display_code.code)) AND r.deleted_at IS NULL;
+  FROM unnest(pml_internal.pml_code_names(pml_display_code.code)) AS called (key)
+  WHERE pml_internal.pml_is_fqdn(called.key);
   RETURN CASE WHEN names IS NULL THEN code ELSE pml_internal.pml_display_with(code, names) END;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_display_code(text) IS
-  'The reverse of pml_transform: FQDNs become the names that their capabilities have today';
+  'The reverse of pml_transform: FQDNs become the names that their capabilities have today, or what stands for those that are gone';
 
 CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED

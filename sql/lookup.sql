@@ -37,6 +37,8 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
         'fqdn', r.id,
         'type', r.record_type,
         'via_alias', found.at[3],
+        'clashes_with', CASE WHEN r.record_type = 'capability'
+                             THEN pml_internal.pml_tool_called(r.org, r.project, r.display_name) END,
         'version', v.version,
         'version_tag', v.version_tag,
         'code_snippet', pml_internal.pml_display_code(v.code_snippet),

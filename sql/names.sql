@@ -22,6 +22,11 @@ CREATE FUNCTION pml_internal.pml_scoped(org text, project text, name text) RETUR
   LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_scoped_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_scoped(text, text, text) IS 'org.project:name, the key of indexes on names and code';
 
+-- Leakproof for the same reason.
+CREATE FUNCTION pml_internal.pml_snake_name(name text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_snake_name_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_snake_name(text) IS 'The name in snake_case, as code that says it in camelCase finds it';
+
 CREATE FUNCTION pml_internal.pml_check_part(what text, value text) RETURNS text
   LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_part_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_check_part(text, text) IS 'The value, if it can be part of an FQDN; else an error';

@@ -43,8 +43,9 @@ CREATE POLICY admins_only ON pml.tokens TO pml_engine
 CREATE POLICY scope ON pml.scope_locks TO pml_engine
   USING (pml_internal.pml_may_act(org, project)) WITH CHECK (pml_internal.pml_may_act(org, project));
 
+-- The tools of the base servers are as public as those.
 CREATE POLICY readers ON pml.tool_schema FOR SELECT TO pml_engine
-  USING (pml_internal.pml_visible(org, project, 'project', ''));
+  USING (pml_internal.pml_visible(org, project, CASE WHEN org = 'pml' AND project = 'std' THEN 'public' ELSE 'project' END, ''));
 CREATE POLICY writers ON pml.tool_schema TO pml_engine
   USING (pml_internal.pml_may_act(org, project)) WITH CHECK (pml_internal.pml_may_act(org, project));
 CREATE POLICY readers ON pml.tool_names FOR SELECT TO pml_engine

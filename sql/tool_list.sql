@@ -1,14 +1,29 @@
 -- What can be called from the current scope, as MCP clients see it.
 
+CREATE FUNCTION pml_internal.pml_clash_note(org text, project text, name text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format(' (Clashes with the tool %s: code that says this name gets the tool. Rename the capability with cap_rename.)', tool)
+  FROM pml_internal.pml_tool_called(pml_clash_note.org, pml_clash_note.project, pml_clash_note.name) AS tool
+  WHERE tool IS NOT NULL
+$$;
+COMMENT ON FUNCTION pml_internal.pml_clash_note(text, text, text) IS
+  'What the list of tools says of a capability whose name is also a tool''s; NULL if it isn''t';
+
 CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   RETURNS TABLE (tool_name text, kind text, name text, description text, input_schema jsonb, output_schema jsonb,
                  server_id text, tool text, fqdn text, usage_count bigint, definition json)
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
-    SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project
+    SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project,
+           ARRAY(SELECT DISTINCT t.server_id::text FROM pml.tool_schema t
+                 WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()) AS servers
     WHERE pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project()) IS NOT NULL)
-  SELECT n.tool_name, n.kind, r.display_name, coalesce(r.description, 'Capability: ' || r.display_name),
+  SELECT n.tool_name, n.kind, r.display_name, coalesce(r.description, 'Capability: ' || r.display_name)
+           -- Asked only where there is such a server: it takes some microseconds for each.
+           || CASE WHEN split_part(r.display_name, ':', 1) = ANY (here.servers)
+                   THEN coalesce(pml_internal.pml_clash_note(r.org, r.project, r.display_name), '') ELSE '' END,
          pml_internal.pml_object_schema(r.parameters_schema),
          -- Clients hold results against it: what was only inferred is no promise.
          CASE WHEN r.output_explicit AND r.output_schema ->> 'type' = 'object' THEN r.output_schema END, 'pml-capabilities', NULL, r.id,

@@ -21,6 +21,9 @@ CREATE TABLE pml.tool_schema (
        AND nullif((definition -> 'outputSchema')::jsonb, 'null') IS NOT DISTINCT FROM output_schema),
   FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED
 );
+-- How a name that a tool has is found, in whichever spelling.
+CREATE INDEX tool_schema_scoped_name ON pml.tool_schema
+  USING hash (pml_internal.pml_scoped(org, project, pml_internal.pml_snake_name(tool_id)));
 COMMENT ON TABLE pml.tool_schema IS 'The tools of the MCP servers of a scope';
 COMMENT ON COLUMN pml.tool_schema.org IS 'Organisation';
 COMMENT ON COLUMN pml.tool_schema.project IS 'Project';

@@ -96,8 +96,14 @@ BEGIN
     PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.display_name, NEW.id, 'name');
     DELETE FROM pml.capability_aliases a
     WHERE a.org = NEW.org AND a.project = NEW.project AND a.alias = NEW.display_name AND a.target_fqdn = NEW.id;
-    INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
-    VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
+    IF pml_internal.pml_tool_called(NEW.org, NEW.project, OLD.display_name) IS NULL THEN
+      INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
+      VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
+    ELSE
+      -- An alias never stands for a tool: the name is the tool's alone from now on.
+      DELETE FROM pml.name_claims c
+      WHERE c.org = NEW.org AND c.project = NEW.project AND c.name = OLD.display_name AND c.fqdn = NEW.id;
+    END IF;
     INSERT INTO pml.capability_rename_history (capability_id, old_name, new_name, renamed_by)
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
@@ -123,6 +129,18 @@ BEGIN
     UPDATE pml.capability_records r SET structure = NULL
     FROM pml.capability_dependencies d
     WHERE d.to_fqdn = NEW.id AND r.id = d.from_fqdn AND r.id <> NEW.id AND r.deleted_at IS NULL;
+  END IF;
+
+  IF NEW.record_type = 'mcp-server' THEN
+    IF is_new OR (NEW.routing, NEW.display_name, NEW.visibility, NEW.deleted_at)
+                 IS DISTINCT FROM (OLD.routing, OLD.display_name, OLD.visibility, OLD.deleted_at) THEN
+      PERFORM pml_internal.pml_follow_routing(NEW, CASE WHEN NOT is_new THEN OLD.display_name END);
+    END IF;
+  -- A record that itself only follows is in the middle of such a walk.
+  ELSIF NOT is_new AND NEW.routing <> OLD.routing AND
+        (NEW.routing_explicit OR (NEW.routing_explicit, NEW.tools_used, NEW.capabilities_used)
+                                 IS DISTINCT FROM (OLD.routing_explicit, OLD.tools_used, OLD.capabilities_used)) THEN
+    PERFORM pml_internal.pml_follow_routing(NEW, NULL);
   END IF;
 
   IF NOT is_new AND NEW.deleted_at IS NOT NULL THEN

@@ -60,11 +60,14 @@ COMMENT ON FUNCTION pml_internal.pml_dependencies() IS 'What the view pml.depend
 
 CREATE FUNCTION pml_internal.pml_server_tools()
   RETURNS TABLE (org text, project text, tool text, server text, name text, wire_name text, description text,
-                 input_schema jsonb, output_schema jsonb, cached_at timestamptz)
+                 input_schema jsonb, output_schema jsonb, cached_at timestamptz, clashes_with text)
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT t.org, t.project, t.tool_id, t.server_id, t.name, t.tool_name, t.description, t.input_schema, t.output_schema,
-         t.cached_at
+         t.cached_at,
+         (SELECT r.display_name FROM pml.capability_records r
+          WHERE r.org = t.org AND r.project = t.project AND r.display_name IN (t.tool_id, pml_internal.pml_snake_name(t.tool_id))
+            AND r.record_type = 'capability' AND r.deleted_at IS NULL LIMIT 1)
   FROM pml.tool_schema t
 $$;
 COMMENT ON FUNCTION pml_internal.pml_server_tools() IS 'What the view pml.tools shows: the tools of MCP servers';

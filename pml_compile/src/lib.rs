@@ -37,6 +37,7 @@ pub use generate::{Dag, DagTask, GenerateError, Pipeline, PipelineSource, dag_co
 pub use interrupt::interruptible;
 pub use lift::{Lifted, LiftedKind, LiftedLiteral};
 pub use link::Lookup;
+pub use names::snake_case;
 pub use parameters::Parameters;
 pub use parse::MAX_CODE_BYTES;
 pub use provides::{

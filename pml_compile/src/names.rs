@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// `readJson` → `read_json`, `HTTPGet` → `http_get`; what is snake_case already stays.
-pub(crate) fn snake_case(name: &str) -> Cow<'_, str> {
+pub fn snake_case(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(|byte| byte.is_ascii_uppercase() || byte >= 0x80) {
         return Cow::Borrowed(name);
     }

@@ -55,6 +55,12 @@ pub(crate) fn compiler<Inputs, T>(inputs: Inputs, work: impl Fn(&Inputs) -> Resu
     Report::or_raise(result)
 }
 
+/// How references in code find a name that is spelled otherwise.
+#[pg_extern(sql = false)]
+fn pml_snake_name(name: &str) -> String {
+    compile::snake_case(name).into_owned()
+}
+
 /// The names and FQDNs that the code refers to, each once.
 #[pg_extern(sql = false)]
 fn pml_code_names(code: &str) -> Vec<String> {
