@@ -137,7 +137,8 @@ DECLARE
   plan jsonb;
 BEGIN
   SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
-         v.version, v.executable, v.code_snippet, v.parameters_schema, v.tools_used, v.capabilities_used,
+         v.version, v.executable, v.code_snippet, v.parameters_schema, v.capabilities_used,
+         CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END AS tools_used,
          CASE WHEN v.version = r.version THEN coalesce(r.structure, v.structure) ELSE v.structure END AS structure
   INTO ran
   FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id

@@ -147,6 +147,9 @@ BEGIN
   ELSE
     kept_fqdn := (SELECT same.id FROM pml_internal.pml_same_code(state.learning_context ->> 'hash', NULL) AS same);
   END IF;
+  IF went_well AND state.mode = 'direct' AND jsonb_typeof(outcome -> 'tasks') = 'array' AND outcome -> 'tasks' <> '[]' THEN
+    PERFORM pml_internal.pml_note_tools(kept_fqdn, outcome -> 'tasks');
+  END IF;
   SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
   FROM pml.capability_records r WHERE r.id = kept_fqdn;
   shown := CASE WHEN went_well

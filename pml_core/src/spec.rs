@@ -8,12 +8,12 @@ use crate::{
     version::VersionSpec,
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec<'a> {
     pub target: Target<'a>,
     /// The target as it was written, for messages.
     pub target_text: &'a str,
-    pub version: VersionSpec<'a>,
+    pub version: VersionSpec,
     /// The version as it was written, for messages.
     pub version_text: &'a str,
 }

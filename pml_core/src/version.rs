@@ -5,21 +5,21 @@ use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rf
 use crate::error::{Error, Result};
 
 /// What stands after the `@`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VersionSpec<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionSpec {
     Latest,
     /// `v1`: the highest tag of that major, else the version of that number.
     Major(u64),
     /// `v1.2`: the highest tag of that minor.
     Minor(u64, u64),
     /// `v1.2.0`: that tag.
-    Exact(Tag<'a>),
+    Exact(Tag),
     /// Microseconds since the Unix epoch: the last version made before then.
     Before(i64),
 }
 
-impl<'a> VersionSpec<'a> {
-    pub fn parse(text: &'a str) -> Result<Self> {
+impl VersionSpec {
+    pub fn parse(text: &str) -> Result<Self> {
         let problem = || Error::InvalidVersion { value: text.to_owned() };
         if text == "latest" {
             return Ok(VersionSpec::Latest);
@@ -72,64 +72,40 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// A semantic version, `v1.2.0-rc.1+build`; the `v` may be left out when written, never when stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tag<'a> {
-    /// Everything after the `v`.
-    text: &'a str,
-    major: u64,
-    minor: u64,
-    patch: u64,
-    pre_release: &'a str,
-}
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag(semver::Version);
 
-impl<'a> Tag<'a> {
-    pub fn parse(tag: &'a str) -> Result<Self> {
-        let problem = |detail: &str| Error::InvalidTag { value: tag.to_owned(), detail: detail.to_owned() };
+impl Tag {
+    pub fn parse(tag: &str) -> Result<Self> {
+        let problem = |detail: String| Error::InvalidTag { value: tag.to_owned(), detail };
         if tag.len() > 128 {
-            return Err(problem("It has more than 128 characters."));
+            return Err(problem("It has more than 128 characters.".to_owned()));
         }
         let text = tag.strip_prefix('v').unwrap_or(tag);
-        let (rest, build) = text.split_once('+').map_or((text, None), |(rest, build)| (rest, Some(build)));
-        let (core, pre_release) = rest.split_once('-').map_or((rest, None), |(core, pre)| (core, Some(pre)));
-        let mut numbers = core.split('.');
-        let mut next = || numbers.next().and_then(number);
-        let (Some(major), Some(minor), Some(patch)) = (next(), next(), next()) else {
-            return Err(problem("It needs three numbers without leading zeros: major.minor.patch."));
-        };
-        if numbers.next().is_some() {
-            return Err(problem("It has more than three numbers."));
-        }
-        if build.is_some_and(|build| !build.split('.').all(is_identifier)) {
-            return Err(problem("The part after \"+\" is not a list of identifiers."));
-        }
-        if let Some(pre) = pre_release {
-            let valid = |identifier: &str| {
-                let digits = identifier.bytes().all(|b| b.is_ascii_digit());
-                is_identifier(identifier) && (!digits || number(identifier).is_some())
-            };
-            if !pre.split('.').all(valid) {
-                return Err(problem("The part after \"-\" is not a list of identifiers."));
-            }
-        }
-        Ok(Tag { text, major, minor, patch, pre_release: pre_release.unwrap_or("") })
+        semver::Version::parse(text)
+            .map(Tag)
+            .map_err(|error| problem(format!("It can't be parsed: {error}.")))
     }
 
     /// The form in which tags are stored and compared for equality.
     pub fn stored(&self) -> String {
-        format!("v{}", self.text)
+        format!("v{}", self.0)
     }
 
     /// Text whose byte order is the precedence of semantic versions.
     pub fn sort_key(&self) -> String {
-        let mut key = core_key(&[self.major, self.minor, self.patch]);
-        if self.pre_release.is_empty() {
+        let mut key = core_key(&[self.0.major, self.0.minor, self.0.patch]);
+        if self.0.pre.is_empty() {
             // "~" is after anything a pre-release can start with: the release is the newer one.
             key.push('~');
+            return key;
         }
-        for identifier in self.pre_release.split('.').filter(|identifier| !identifier.is_empty()) {
-            match number(identifier) {
-                Some(number) => key.push_str(&format!("!0{number:020}")),
-                None => key.push_str(&format!("!1{identifier}")),
+        for identifier in self.0.pre.split('.') {
+            if identifier.bytes().all(|b| b.is_ascii_digit()) {
+                // No leading zeros: the longer number is the greater one, and there is no greatest.
+                key.push_str(&format!("!0{:03}{identifier}", identifier.len()));
+            } else {
+                key.push_str(&format!("!1{identifier}"));
             }
         }
         key
@@ -146,10 +122,6 @@ pub fn sort_key_prefix(major: u64, minor: Option<u64>) -> String {
 
 fn core_key(numbers: &[u64]) -> String {
     numbers.iter().map(|number| format!("{number:020}.")).collect()
-}
-
-fn is_identifier(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 #[cfg(test)]
@@ -234,6 +206,7 @@ mod tests {
             "v1.0.0-beta",
             "v1.0.0-beta.2",
             "v1.0.0-beta.11",
+            "v1.0.0-beta.99999999999999999999",
             "v1.0.0-rc.1",
             "v1.0.0",
             "v1.2.0",

@@ -164,7 +164,7 @@ fn number(row: &Row, column: usize) -> i32 {
 
 /// Whether the record alone shows that the specifier picks one of its versions: numbers have no gaps, the first
 /// version is as old as the record, and the current tag is there. A `false` says nothing.
-pub(crate) fn surely_has_version(found: &Found, spec: &VersionSpec<'_>) -> bool {
+pub(crate) fn surely_has_version(found: &Found, spec: &VersionSpec) -> bool {
     match spec {
         VersionSpec::Latest => true,
         VersionSpec::Major(major) => {
@@ -179,7 +179,7 @@ pub(crate) fn surely_has_version(found: &Found, spec: &VersionSpec<'_>) -> bool 
 }
 
 /// The number of the version that the specifier picks.
-pub(crate) fn version(found: &Found, spec: &VersionSpec<'_>) -> Option<i32> {
+pub(crate) fn version(found: &Found, spec: &VersionSpec) -> Option<i32> {
     match spec {
         VersionSpec::Latest => Some(found.version),
         VersionSpec::Exact(tag) => {

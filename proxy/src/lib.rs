@@ -3,6 +3,7 @@
 //! It holds no rules and no state of its own: what may be done, what is kept and what it is called is Postgres' to say.
 
 pub mod app;
+mod backoff;
 mod changes;
 pub mod cli;
 pub mod clients;
@@ -14,6 +15,7 @@ pub mod handler;
 pub mod http;
 mod lifecycle;
 pub mod limits;
+mod lines;
 pub mod logging;
 pub mod metrics;
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod request_state;
 pub mod run;
 pub mod scope;
 pub mod serve;
+mod stdio;
 pub mod token_command;
 pub mod tokens;
 pub mod tools;

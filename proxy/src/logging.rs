@@ -1,8 +1,19 @@
 //! Logs on standard error, for people or as JSON. Values of arguments are never logged; other crates only warn.
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::cli::LogFormat;
+/// How logs look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people
+    #[default]
+    Human,
+    /// One JSON object a line
+    Json,
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct LogConfig {

@@ -4,9 +4,9 @@ use std::{fmt::Display, num::NonZeroUsize, process::ExitCode};
 
 use clap::Parser;
 use pml_proxy::{
-    cli::{Cli, Command, CommonArgs, HttpArgs, TokenCommand},
+    cli::{Cli, Command, TokenCommand},
     clients,
-    config::{Config, ConfigError},
+    config::{Config, ConfigError, GivenSettings},
     doctor, logging,
     serve::{self, ServeError},
     token_command::{self, TokenError},
@@ -44,45 +44,36 @@ fn runtime() -> std::io::Result<Runtime> {
 
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Serve(args) => serve::over_http(load(args.common, args.http)?).await?,
-        Command::Stdio(common) => serve::over_stdio(load(common, HttpArgs::default())?).await?,
+        Command::Serve(settings) => serve::over_http(load(settings)?).await?,
+        Command::Stdio(settings) => serve::over_stdio(load(settings)?).await?,
         Command::Doctor(args) => {
-            let config = load(without_logs(args.common), HttpArgs::default())?;
-            if !doctor::run(config, args.json).await {
+            if !doctor::run(load(args.settings.without_logs())?, args.json).await {
                 return Err(Failure::reported());
             }
         }
         Command::Token(TokenCommand::Create(args)) => {
-            let config = load(args.common, HttpArgs::default())?;
+            let config = load(args.settings)?;
             token_command::create(&config, args.label.as_deref(), args.expires_in, args.json).await?;
         }
         Command::Token(TokenCommand::List(args)) => {
-            token_command::list(&load(args.common, HttpArgs::default())?, args.json).await?;
+            token_command::list(&load(args.settings)?, args.json).await?;
         }
         Command::Token(TokenCommand::Revoke(args)) => {
-            token_command::revoke(&load(args.common, HttpArgs::default())?, args.id).await?;
+            token_command::revoke(&load(args.settings)?, args.id).await?;
         }
-        Command::Clients(args) => {
-            clients::print(&load(args.serve.common, args.serve.http)?, args.client, args.json);
-        }
+        Command::Clients(args) => clients::print(&load(args.settings)?, args.client, args.json),
     }
     Ok(())
 }
 
 /// Checks the configuration and starts the logs.
-fn load(common: CommonArgs, http: HttpArgs) -> Result<Config, ConfigError> {
-    let config = Config::load(common, http)?;
+fn load(settings: GivenSettings) -> Result<Config, ConfigError> {
+    let config = Config::load(settings)?;
     logging::start(&config.log);
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
     Ok(config)
-}
-
-/// What is wrong is in the doctor's report, so the log is silent unless somebody wants it.
-fn without_logs(mut common: CommonArgs) -> CommonArgs {
-    common.log_level.get_or_insert_with(|| "off".to_owned());
-    common
 }
 
 /// Wrong usage or configuration, as `sysexits.h` has it.

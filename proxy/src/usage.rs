@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use backon::Retryable;
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
@@ -17,7 +18,11 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::{database::Database, scope::Caller};
+use crate::{
+    backoff::UNTIL_TAKEN,
+    database::{Database, DatabaseError},
+    scope::Caller,
+};
 
 /// What comes within this time after a report waits for the next one.
 const GATHERING: Duration = Duration::from_millis(50);
@@ -25,8 +30,6 @@ const GATHERING: Duration = Duration::from_millis(50);
 const MOST_TOGETHER: usize = 1_000;
 /// The calls that wait while Postgres is away; about 20 MB.
 const MOST_WAITING: usize = 100_000;
-/// The wait after a failed try doubles up to this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// One call of a server's tool.
 #[derive(Debug)]
@@ -129,20 +132,12 @@ fn reports(calls: Vec<Used>) -> Vec<Report> {
 impl Report {
     /// Tries until Postgres has it or refuses it.
     async fn deliver(&self, database: &Database) {
-        let mut pause = Duration::from_millis(100);
-        loop {
-            match database.tools_used(&self.caller, self.id, &self.to_json()).await {
-                Ok(()) => return,
-                Err(error) if error.is_passing() => {
-                    tracing::warn!(%error, "the use of tools isn't recorded yet; trying again in {pause:?}");
-                    sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                Err(error) => {
-                    tracing::error!(calls = self.calls.len(), %error, "the use of tools can't be recorded");
-                    return;
-                }
-            }
+        let deliver = || async { database.tools_used(&self.caller, self.id, &self.to_json()).await };
+        let delivered = deliver.retry(UNTIL_TAKEN).when(DatabaseError::is_passing).notify(|error, pause| {
+            tracing::warn!(%error, "the use of tools isn't recorded yet; trying again in {pause:?}");
+        });
+        if let Err(error) = delivered.await {
+            tracing::error!(calls = self.calls.len(), %error, "the use of tools can't be recorded");
         }
     }
 

@@ -55,7 +55,7 @@ fn bad_configuration_is_said_and_exits_with_64() {
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let unknown_key = file("unknown.json", r#"{"databse": {}}"#);
+    let unknown_key = file("unknown.json", r#"{"databse_url": ""}"#);
     let broken = file("broken.json", "{");
     let list = file("list.json", "[]");
     let servers = file("servers.json", r#"{"mcpServers": {"x": {}}}"#);
@@ -65,26 +65,26 @@ fn bad_configuration_is_said_and_exits_with_64() {
         (&["serve"], &[], "No database is given"),
         (&["serve"], &[("PML_DATABASE_URL", "nonsense")], "isn't an address of a Postgres database"),
         (&["serve", "--config", "/nonexistent/pml.json"], &[database], "/nonexistent/pml.json can't be read"),
-        (&["serve", "--config", &unknown_key], &[database], "databse"),
+        (&["serve", "--config", &unknown_key], &[database], "unknown field `databse_url`"),
         (&["serve", "--config", &broken], &[database], "broken.json"),
         (&["serve", "--mcp-servers", &servers], &[database], "x"),
         (&["serve", "--bind", "0.0.0.0:0", "--require-token", "false"], &[database], "other machines"),
         (&["serve", "--org", "not a name"], &[database], "not a name"),
-        (&["serve", "--run-timeout", "0"], &[database], "run timeout is 0"),
+        (&["serve", "--run-timeout", "0"], &[database], "run_timeout is 0"),
         (&["stdio", "--log-level", "no=such=level"], &[database], "log level"),
         (&["serve", "--no-such-flag"], &[database], "--no-such-flag"),
         (&["serve", "--log-level", "loud"], &[database], "\"loud\" isn't one of error, warn, info"),
-        (&["serve", "--config", &list], &[database], "list.json isn't what it should be: a list"),
+        (&["serve", "--config", &list], &[database], "list.json: expected a JSON object, found a list"),
         (
-            &["serve", "--allowed-host", "https://a.example/x"],
+            &["serve", "--allowed-hosts", "https://a.example/x"],
             &[database],
-            "An allowed host is https://a.example/x",
+            "allowed_hosts is https://a.example/x",
         ),
-        (&["serve", "--allowed-host", ""], &[database], "An allowed host is , but must be"),
+        (&["serve", "--allowed-hosts", ""], &[database], "allowed_hosts is , but must be"),
         (
-            &["serve", "--allowed-origin", "a.example"],
+            &["serve", "--allowed-origins", "a.example"],
             &[database],
-            "An allowed origin is a.example, but must be",
+            "allowed_origins is a.example, but must be",
         ),
         (&["serve", "--project", "a.b"], &[database], "It starts with a letter or underscore"),
     ];
@@ -99,7 +99,7 @@ fn bad_configuration_is_said_and_exits_with_64() {
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("pml.json");
-    let text = r#"{"database": {"url": "postgres://file/x"}, "http": {"bind": "127.0.0.1:1"}}"#;
+    let text = r#"{"database_url": "postgres://file/x", "bind": "127.0.0.1:1"}"#;
     fs::write(&config, text).unwrap();
     let config = config.to_str().unwrap();
     let shown = |args: &[&str], env: &[(&str, &str)]| stdout(&run(args, env));

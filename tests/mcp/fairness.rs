@@ -160,7 +160,7 @@ fn whoever_waits_for_people_holds_up_nobody_not_even_itself() {
     // One more than it may ask at the same time is declined, with the reason.
     let declined = attacker.ask("pml_execute", json!({"code": code, "args": ask}));
     assert_eq!(declined["result"][0]["action"], "decline", "{declined:#}");
-    assert!(declined.to_string().contains("limits.questions"), "{declined:#}");
+    assert!(declined.to_string().contains("limit_questions"), "{declined:#}");
     // They go on when they are answered.
     (0..8).for_each(|_| person.answer());
     let first = runtime().block_on(calls.remove(0).await_response()).expect("an answer");
@@ -250,7 +250,7 @@ fn slow_bodies_hold_up_nobody() {
 
 #[test]
 fn each_limit_says_what_it_is_and_what_to_do() {
-    let limits = json!({"limits": {"runs": 2, "runs_per_minute": 4000, "cpu_seconds_per_minute": 0.8, "organisation": 1}});
+    let limits = json!({"limit_runs": 2, "limit_runs_per_minute": 4000, "limit_cpu_seconds_per_minute": 0.8, "limit_organisation": 1});
     let place = Place::new(&[]);
     let config = place.folder.path().join("config.json");
     std::fs::write(&config, limits.to_string()).expect("a file");

@@ -9,7 +9,7 @@ use serde_json::json;
 
 fn start(database: &Database, era: Era) -> Agent {
     let mut command = tokio::process::Command::from(pml());
-    command.arg("stdio").env("PML_DATABASE_URL", database.url_of("proxy")).env("PML_LOG", "warn");
+    command.arg("stdio").env("PML_DATABASE_URL", database.url_of("proxy")).env("PML_LOG_LEVEL", "warn");
     let transport = {
         let _guard = runtime().enter();
         TokioChildProcess::new(command).expect("pml starts")

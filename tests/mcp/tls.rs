@@ -139,5 +139,5 @@ fn wrong_files_are_refused_at_the_start() {
         .output()
         .expect("pml starts");
     assert_eq!(half.status.code(), Some(64));
-    assert!(String::from_utf8_lossy(&half.stderr).contains("without tls.certificate"));
+    assert!(String::from_utf8_lossy(&half.stderr).contains("without tls_certificate"));
 }

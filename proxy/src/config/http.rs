@@ -9,13 +9,8 @@ use std::{
 
 use ipnet::IpNet;
 
-use super::{ConfigError, MIB, file::FileHttp, positive, range, seconds};
-use crate::{
-    cli::HttpArgs,
-    rebinding::{HostPattern, OriginPattern},
-};
-
-const DEFAULT_BIND: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7410);
+use super::{ConfigError, Settings, positive, range, seconds};
+use crate::rebinding::{HostPattern, OriginPattern};
 
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
@@ -54,67 +49,55 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-pub(super) fn checked(flags: HttpArgs, file: FileHttp) -> Result<HttpConfig, ConfigError> {
-    let bind = flags.bind.or(file.bind).unwrap_or(DEFAULT_BIND);
+pub(super) fn checked(settings: &Settings) -> Result<HttpConfig, ConfigError> {
+    let bind = settings.bind;
     let is_loopback = bind.ip().is_loopback();
-    let require_token = flags.require_token.or(file.require_token).unwrap_or(!is_loopback);
+    let require_token = settings.require_token.unwrap_or(!is_loopback);
     if !is_loopback && !require_token {
         return Err(ConfigError::OpenToAll { bind });
     }
-    let concurrency = flags.concurrency.or(file.concurrency).unwrap_or(100);
-    positive("concurrency", concurrency)?;
-    let max_body = flags.max_body.or(file.max_body_bytes).unwrap_or(4 * MIB as usize);
-    positive("the largest body", max_body)?;
     let allowed_hosts = parsed(
-        flags.allowed_hosts.or(file.allowed_hosts),
+        "allowed_hosts",
+        &settings.allowed_hosts,
         HostPattern::parse,
-        "An allowed host",
         "a name or address, such as pml.example.com or [::1]:7410",
     )?;
     let allowed_origins = parsed(
-        flags.allowed_origins.or(file.allowed_origins),
+        "allowed_origins",
+        &settings.allowed_origins,
         OriginPattern::parse,
-        "An allowed origin",
         "a scheme and a host, such as https://app.example.com or http://localhost:*",
     )?;
     let trusted_proxies = parsed(
-        flags.trusted_proxies.or(file.trusted_proxies),
+        "trusted_proxies",
+        &settings.trusted_proxies,
         parse_network,
-        "A trusted proxy",
         "an address or a network, such as 10.0.0.7 or 10.0.0.0/8",
     )?;
-    let rate = flags.rate.or(file.requests_per_second).unwrap_or(if require_token { 200 } else { 0 });
-    let connections = flags.max_connections.or(file.max_connections).unwrap_or(1000);
-    positive("max_connections", connections)?;
+    let rate = settings.rate.unwrap_or(if require_token { 200 } else { 0 });
     // On loopback all clients have the same address, so that a limit by address would only let one shut out the others.
-    let per_address = flags
-        .max_connections_per_address
-        .or(file.max_connections_per_address)
-        .unwrap_or(if is_loopback { 0 } else { 100 });
-    let body_rate = flags.body_rate.or(file.body_rate).unwrap_or(16 * 1024);
-    let time = |setting, flag: Option<f64>, file: Option<f64>, default: f64| {
-        seconds(setting, flag.or(file).unwrap_or(default))
-    };
+    let per_address = settings.max_connections_per_address.unwrap_or(if is_loopback { 0 } else { 100 });
     Ok(HttpConfig {
         bind,
         require_token,
         allowed_hosts,
         allowed_origins,
-        max_body,
+        max_body: positive("max_body", settings.max_body)?,
         rate: NonZeroU32::new(rate),
-        concurrency,
-        drain: time("drain", flags.drain, file.drain_seconds, 30.0)?,
+        concurrency: positive("concurrency", settings.concurrency)?,
+        drain: seconds("drain", settings.drain)?,
         door: DoorLimits {
-            connections,
+            connections: positive("max_connections", settings.max_connections)?,
             connections_per_address: Some(per_address).filter(|limit| *limit > 0),
-            header_timeout: time("header_timeout", flags.header_timeout, file.header_timeout, 10.0)?,
-            body_timeout: time("body_timeout", flags.body_timeout, file.body_timeout, 10.0)?,
-            body_rate: NonZeroU64::new(body_rate).ok_or_else(|| range("body_rate", 0, "at least 1"))?,
-            idle_timeout: time("idle_timeout", flags.idle_timeout, file.idle_timeout, 120.0)?,
-            send_timeout: time("send_timeout", flags.send_timeout, file.send_timeout, 30.0)?,
+            header_timeout: seconds("header_timeout", settings.header_timeout)?,
+            body_timeout: seconds("body_timeout", settings.body_timeout)?,
+            body_rate: NonZeroU64::new(settings.body_rate)
+                .ok_or_else(|| range("body_rate", 0, "at least 1"))?,
+            idle_timeout: seconds("idle_timeout", settings.idle_timeout)?,
+            send_timeout: seconds("send_timeout", settings.send_timeout)?,
         },
         trusted_proxies,
-        tls: tls_files(flags.tls_certificate.or(file.tls.certificate), flags.tls_key.or(file.tls.key))?,
+        tls: tls_files(settings.tls_certificate.clone(), settings.tls_key.clone())?,
     })
 }
 
@@ -122,8 +105,8 @@ fn tls_files(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result<Optio
     match (certificate, key) {
         (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
         (None, None) => Ok(None),
-        (Some(_), None) => Err(ConfigError::HalfOfTls { given: "tls.certificate", missing: "tls.key" }),
-        (None, Some(_)) => Err(ConfigError::HalfOfTls { given: "tls.key", missing: "tls.certificate" }),
+        (Some(_), None) => Err(ConfigError::HalfOfTls { given: "tls_certificate", missing: "tls_key" }),
+        (None, Some(_)) => Err(ConfigError::HalfOfTls { given: "tls_key", missing: "tls_certificate" }),
     }
 }
 
@@ -132,11 +115,10 @@ fn parse_network(text: &str) -> Option<IpNet> {
 }
 
 fn parsed<T>(
-    given: Option<Vec<String>>,
-    parse: fn(&str) -> Option<T>,
     setting: &'static str,
+    given: &[String],
+    parse: fn(&str) -> Option<T>,
     expected: &'static str,
 ) -> Result<Vec<T>, ConfigError> {
-    let given = given.unwrap_or_default();
     given.iter().map(|text| parse(text.trim()).ok_or_else(|| range(setting, text, expected))).collect()
 }

@@ -1,14 +1,13 @@
 //! How connections are made: with TLS where the server wants it, and with notices logged.
 
-use std::{
-    future::poll_fn,
-    ops::Deref,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{future::poll_fn, ops::Deref, sync::Arc};
 
-use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use deadpool::managed::{self, RecycleResult};
+use deadpool_postgres::{ClientWrapper, Connect, ManagerConfig, Metrics, RecyclingMethod};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use rustls_platform_verifier::BuilderVerifierExt;
+use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Socket, error::DbError};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::Span;
@@ -31,32 +30,56 @@ impl Connector {
     }
 }
 
-/// Makes connections for the pool.
-pub(super) struct Manager {
-    pub(super) connector: Connector,
-    pub(super) config: Config,
+impl Connect for Connector {
+    fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
+        let config = config.clone();
+        Box::pin(async move {
+            let (client, connection) = self.open(&config).await?;
+            let served = SERVED.try_with(Served::clone).unwrap_or_default();
+            // Not of the request that happened to need a new connection.
+            Ok((client, tokio::spawn(attend(connection, served))))
+        })
+    }
+}
+
+tokio::task_local! {
+    /// Tells the connection that is being made where to look for its request.
+    static SERVED: Served;
+}
+
+/// The request that a connection serves: what Postgres says meanwhile belongs to it.
+#[derive(Clone, Default)]
+struct Served(Arc<Mutex<Option<Span>>>);
+
+/// Makes connections for the pool: those of `deadpool-postgres`, each with the request that it serves.
+pub(super) struct Manager(deadpool_postgres::Manager);
+
+impl Manager {
+    pub(super) fn new(config: Config) -> Manager {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        Manager(deadpool_postgres::Manager::from_connect(config, Connector::new(), recycling))
+    }
 }
 
 /// A connection of the pool. Whoever has it is the only one to use it.
 pub(super) struct PooledClient {
-    client: Client,
-    /// The request that it works for: what Postgres says meanwhile belongs to it.
-    at_work_for: Arc<Mutex<Span>>,
+    client: ClientWrapper,
+    served: Served,
 }
 
 /// The current request has the connection while one of these lives.
-pub(super) struct AtWork(Arc<Mutex<Span>>);
+pub(super) struct Serving(Served);
 
 impl PooledClient {
-    pub(super) fn for_current_request(&self) -> AtWork {
-        *lock(&self.at_work_for) = Span::current();
-        AtWork(Arc::clone(&self.at_work_for))
+    pub(super) fn serve_current_request(&self) -> Serving {
+        *self.served.0.lock() = Some(Span::current());
+        Serving(self.served.clone())
     }
 }
 
-impl Drop for AtWork {
+impl Drop for Serving {
     fn drop(&mut self) {
-        *lock(&self.0) = Span::none();
+        *self.0.0.lock() = None;
     }
 }
 
@@ -68,35 +91,31 @@ impl Deref for PooledClient {
     }
 }
 
-fn lock(span: &Mutex<Span>) -> MutexGuard<'_, Span> {
-    span.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl managed::Manager for Manager {
     type Type = PooledClient;
     type Error = Error;
 
     async fn create(&self) -> Result<PooledClient, Error> {
-        // Boxed: the type of a connection with TLS is too deep for whatever holds this future.
-        let opening: BoxFuture<'_, _> = Box::pin(self.connector.open(&self.config));
-        let (client, connection) = opening.await?;
-        let at_work_for = Arc::new(Mutex::new(Span::none()));
-        // Not of the request that happened to need a new connection.
-        tokio::spawn(attend(connection, Arc::clone(&at_work_for)));
-        Ok(PooledClient { client, at_work_for })
+        let served = Served::default();
+        let client = SERVED.scope(served.clone(), self.0.create()).await?;
+        Ok(PooledClient { client, served })
     }
 
-    async fn recycle(&self, client: &mut PooledClient, _: &Metrics) -> RecycleResult<Error> {
-        if client.is_closed() { Err(RecycleError::message("it is closed")) } else { Ok(()) }
+    async fn recycle(&self, client: &mut PooledClient, metrics: &Metrics) -> RecycleResult<Error> {
+        self.0.recycle(&mut client.client, metrics).await
+    }
+
+    fn detach(&self, client: &mut PooledClient) {
+        self.0.detach(&mut client.client);
     }
 }
 
 /// Moves a connection's messages until it ends.
-async fn attend(mut connection: PostgresConnection, at_work_for: Arc<Mutex<Span>>) {
+async fn attend(mut connection: PostgresConnection, served: Served) {
     loop {
         match poll_fn(|context| connection.poll_message(context)).await {
             Some(Ok(AsyncMessage::Notice(notice))) => {
-                let request = lock(&at_work_for).clone();
+                let request = served.0.lock().clone().unwrap_or_else(Span::none);
                 request.in_scope(|| log_notice(&notice));
             }
             Some(Ok(_)) => {}

@@ -2,6 +2,7 @@
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Config};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,10 @@ use super::{
     connect::{Connector, log_notice},
     connect_error,
 };
+use crate::backoff::pauses;
 
+/// How long to wait for another connection.
+const RECONNECTING: ExponentialBuilder = pauses(Duration::from_millis(50), Duration::from_secs(5));
 /// How often a silent connection is asked whether it still lives.
 const PULSE: Duration = Duration::from_secs(10);
 
@@ -31,23 +35,27 @@ pub trait Ears: Send + Sync + 'static {
 /// Tells what happens until `stop`; connects again, with growing pauses, whenever the connection is lost.
 pub async fn listen(config: Config, ears: Arc<impl Ears>, stop: CancellationToken) {
     let connector = Connector::new();
-    let mut pause = Duration::from_millis(50);
+    let mut pauses = RECONNECTING.build();
     loop {
         let lasted = tokio::select! {
             () = stop.cancelled() => return,
             lasted = attend(&connector, &config, &ears) => lasted,
         };
-        if let Ok(error) = lasted {
+        if lasted.is_ok() {
             // It worked for a while, so the next try comes at once.
-            pause = Duration::from_millis(50);
-            ears.lost();
-            tracing::warn!(%error, "the connection that listens for changes is lost");
-        } else if let Err(error) = lasted {
-            tracing::warn!(%error, "can't listen for changes; trying again in {pause:?}");
+            pauses = RECONNECTING.build();
+        }
+        let pause = pauses.next().unwrap_or_default();
+        match lasted {
+            Ok(error) => {
+                ears.lost();
+                tracing::warn!(%error, "the connection that listens for changes is lost");
+            }
+            Err(error) => tracing::warn!(%error, "can't listen for changes; trying again in {pause:?}"),
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
+            () = sleep(pause) => {}
         }
     }
 }

@@ -9,14 +9,13 @@ mod statements;
 
 use std::{sync::Arc, time::Duration};
 
-use deadpool::{
-    Runtime,
-    managed::{Object, Pool, Timeouts},
-};
+use backon::{ExponentialBuilder, Retryable};
+use deadpool::managed::{Object, Pool};
+use deadpool_postgres::{Runtime, Timeouts};
 use futures_util::future::join;
 use tokio::{
     sync::OnceCell,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
 use tokio_postgres::{
     Row,
@@ -25,8 +24,8 @@ use tokio_postgres::{
 
 use pml_worker::{Counts, FairGate, Shares};
 
-use crate::{config::DatabaseConfig, metrics::Metrics, scope::Caller};
-use connect::{Connector, Manager};
+use crate::{backoff::pauses, config::DatabaseConfig, metrics::Metrics, scope::Caller};
+use connect::Manager;
 use error::{Again, connect_error, statement_error};
 pub use error::{DatabaseError, Refusal};
 pub use listen::{Ears, listen};
@@ -35,6 +34,8 @@ pub use statements::{Begun, DiscoverArgs, TokenRow, ToolRow};
 /// A value and its type, for a statement that isn't prepared.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// How soon Postgres is asked again.
+const ASKING_AGAIN: ExponentialBuilder = pauses(Duration::from_millis(25), Duration::from_secs(1));
 /// No statement of ours takes that long; one that does is cancelled and its connection given up.
 const LONGEST_STATEMENT: Duration = Duration::from_secs(60);
 
@@ -74,8 +75,7 @@ pub struct Database {
 impl Database {
     /// Connects to nothing yet.
     pub fn new(config: &DatabaseConfig, metrics: Arc<Metrics>) -> Database {
-        let manager = Manager { connector: Connector::new(), config: config.main.clone() };
-        let pool = Pool::builder(manager)
+        let pool = Pool::builder(Manager::new(config.main.clone()))
             .max_size(config.connections)
             .runtime(Runtime::Tokio1)
             .build()
@@ -136,26 +136,19 @@ impl Database {
         repeat: Repeat,
     ) -> Result<Vec<Row>, DatabaseError> {
         let deadline = Instant::now() + self.patience;
-        let mut pause = Duration::from_millis(25);
-        loop {
-            let answer = match self.schema().await {
-                Ok(schema) => self.once(&statement(schema), parameters, repeat).await,
-                Err(error) => Err(error),
-            };
-            let Err(error) = answer else { return answer };
-            let again = match error.again() {
-                Again::Safe => true,
-                Again::Unclear => repeat != Repeat::Never,
-                Again::Pointless => false,
-            };
-            self.metrics.database_error(error.kind());
-            if !again || Instant::now() + pause > deadline {
-                return Err(error);
-            }
-            tracing::debug!(%error, "Postgres is asked again in {pause:?}");
-            sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
-        }
+        let once = || async { self.once(&statement(self.schema().await?), parameters, repeat).await };
+        once.retry(ASKING_AGAIN)
+            .when(|error: &DatabaseError| {
+                self.metrics.database_error(error.kind());
+                match error.again() {
+                    Again::Safe => true,
+                    Again::Unclear => repeat != Repeat::Never,
+                    Again::Pointless => false,
+                }
+            })
+            .adjust(|_, pause| pause.filter(|pause| Instant::now() + *pause <= deadline))
+            .notify(|error, pause| tracing::debug!(%error, "Postgres is asked again in {pause:?}"))
+            .await
     }
 
     async fn schema(&self) -> Result<&String, DatabaseError> {
@@ -180,7 +173,7 @@ impl Database {
         let patience = Some(self.patience);
         let timeouts = Timeouts { wait: patience, create: patience, recycle: patience };
         let client = self.pool.timeout_get(&timeouts).await?;
-        let _at_work = client.for_current_request();
+        let _serving = client.serve_current_request();
         let asking = async {
             let rows = client.query_typed(statement, parameters);
             if repeat != Repeat::UntilOnDisk {

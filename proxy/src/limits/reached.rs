@@ -16,7 +16,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Its key in the configuration, under `limits`.
+    /// Its name, which the setting has after `limit_`.
     pub fn key(self) -> &'static str {
         match self {
             Limit::Runs => "runs",
@@ -116,10 +116,10 @@ impl fmt::Display for LimitReached {
         if let Some(seconds) = self.seconds() {
             write!(f, ", or try again in {seconds} s")?;
         }
-        write!(f, ". The operator of the proxy can raise limits.{key} (--limit-{flag})")?;
+        write!(f, ". The operator of the proxy can raise limit_{key} (--limit-{flag})")?;
         match self.whose {
             Whose::Token => write!(f, "."),
-            _ => write!(f, " or limits.organisation (--limit-organisation)."),
+            _ => write!(f, " or limit_organisation (--limit-organisation)."),
         }
     }
 }
@@ -141,10 +141,10 @@ mod tests {
         assert_eq!(
             reached.to_string(),
             "This token may have 3000 runs a minute. Do more in one run, or try again in 2 s. The operator \
-             of the proxy can raise limits.runs_per_minute (--limit-runs-per-minute)."
+             of the proxy can raise limit_runs_per_minute (--limit-runs-per-minute)."
         );
         reached.whose = Whose::Organisation;
-        assert!(reached.to_string().ends_with("or limits.organisation (--limit-organisation)."));
+        assert!(reached.to_string().ends_with("or limit_organisation (--limit-organisation)."));
         assert_eq!(reached.to_json()["retryAfterSeconds"], 2);
     }
 }

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use backon::Retryable;
 use pml_worker::aside_if_large;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::Instrument;
 use uuid::Uuid;
 
 use super::{Job, RunPlan, outcome::RunOutcome};
-use crate::database::DatabaseError;
+use crate::{backoff::UNTIL_TAKEN, database::DatabaseError};
 
 /// How long an answer waits for its record; then it goes out with a warning, and the record is made when it can be.
 const RECORDING: Duration = Duration::from_secs(15);
@@ -30,21 +31,16 @@ impl Job {
         let recording = self.app.lifecycle.finishes.spawn(
             async move {
                 let deadline = Instant::now() + RECORDABLE;
-                let mut pause = Duration::from_millis(100);
-                loop {
-                    match app.database.finish(&caller, workflow, &for_postgres).await {
-                        Err(error) if error.is_passing() && Instant::now() < deadline => {
-                            tracing::warn!(%workflow, %error, "the outcome isn't recorded yet; trying again in {pause:?}");
-                            sleep(pause).await;
-                            pause = (pause * 2).min(Duration::from_secs(5));
-                        }
-                        Err(error) => {
-                            tracing::error!(%workflow, %error, "the outcome can't be recorded");
-                            return Err(error);
-                        }
-                        Ok(answer) => return Ok(answer),
-                    }
-                }
+                let finish = || app.database.finish(&caller, workflow, &for_postgres);
+                let finished = finish
+                    .retry(UNTIL_TAKEN)
+                    .when(|error| error.is_passing() && Instant::now() < deadline)
+                    .notify(|error, pause| {
+                        tracing::warn!(%workflow, %error, "the outcome isn't recorded yet; trying again in {pause:?}");
+                    });
+                finished.await.inspect_err(|error| {
+                    tracing::error!(%workflow, %error, "the outcome can't be recorded");
+                })
             }
             .in_current_span(),
         );

@@ -1,0 +1,421 @@
+//! Every setting, once. Its name is its flag (`--database-url`), its variable (`PML_DATABASE_URL`) and its key in the
+//! configuration file (`database_url`); docs/proxy.md has the same text, which a test compares.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, parser::ValueSource};
+use pml_worker::{Limits, PoolConfig};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ConfigError, MIB, file};
+use crate::{limits::LimitsConfig, logging::LogFormat};
+
+/// What may be set. A help text that ends in `[default: …]` tells of a default that depends on something.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[group(skip)]
+pub struct Settings {
+    /// Configuration file (JSON) [default: `pml/config.json` in `$XDG_CONFIG_HOME` or `~/.config`, if it is there]
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// Where Postgres is: `postgres://user:password@host/database`, or key=value pairs; must be given
+    #[arg(long, value_name = "URL", hide_env_values = true, help_heading = "Database")]
+    pub database_url: Option<String>,
+
+    /// A direct way to the same database for `LISTEN`, if the other goes through a pooler such as pgbouncer
+    #[arg(long, value_name = "URL", hide_env_values = true, help_heading = "Database")]
+    pub listen_url: Option<String>,
+
+    /// Connections to Postgres at most
+    #[arg(long, value_name = "N", help_heading = "Database", default_value_t = 16)]
+    pub database_connections: usize,
+
+    /// How long a request waits for Postgres to come back or a connection to be free
+    #[arg(long, value_name = "SECONDS", help_heading = "Database", default_value_t = 10.0)]
+    pub database_patience: f64,
+
+    /// Organisation of requests without a token
+    #[arg(long, help_heading = "Scope", default_value = "local")]
+    pub org: String,
+
+    /// Project of requests without a token
+    #[arg(long, help_heading = "Scope", default_value = "default")]
+    pub project: String,
+
+    /// Actor of requests without a token [default: the name of the user who runs this]
+    #[arg(long, help_heading = "Scope")]
+    pub actor: Option<String>,
+
+    /// File with the MCP servers behind this one, as `mcpServers`; instead of those in the configuration
+    #[arg(long, value_name = "FILE", help_heading = "Downstream servers")]
+    pub mcp_servers: Option<PathBuf>,
+
+    /// The servers themselves, in the configuration file.
+    #[arg(skip)]
+    #[serde(rename = "mcpServers")]
+    pub mcp_servers_block: Option<Value>,
+
+    /// Whether simple tool calls are passed through to their servers unparsed, which is faster
+    #[arg(
+        long,
+        value_name = "BOOL",
+        help_heading = "Downstream servers",
+        action = ArgAction::Set,
+        default_value_t = true
+    )]
+    pub passthrough: bool,
+
+    /// The sandbox program [default: `pml-worker` beside this one]
+    #[arg(long, value_name = "FILE", help_heading = "Sandbox")]
+    pub worker: Option<PathBuf>,
+
+    /// Runs at the same time [default: two for each core, at least 4]
+    #[arg(long, value_name = "N", help_heading = "Sandbox")]
+    pub worker_slots: Option<usize>,
+
+    /// Further runs, of tenants below their share while the slots are taken [default: three times the slots]
+    #[arg(long, value_name = "N", help_heading = "Sandbox")]
+    pub worker_reserve: Option<usize>,
+
+    /// Processes kept ready beyond those in use
+    #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().spare)]
+    pub worker_spare: usize,
+
+    /// Runs that may wait for a slot
+    #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().queue)]
+    pub worker_queue: usize,
+
+    /// Runs of one tenant that may wait for a slot
+    #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().queue_per_tenant)]
+    pub worker_queue_per_tenant: usize,
+
+    /// Bytes of code and arguments that waiting runs may hold
+    #[arg(long, value_name = "BYTES", help_heading = "Sandbox", default_value_t = PoolConfig::default().queue_bytes)]
+    pub worker_queue_bytes: usize,
+
+    /// Bytes of code and arguments that waiting runs of one tenant may hold
+    #[arg(
+        long,
+        value_name = "BYTES",
+        help_heading = "Sandbox",
+        default_value_t = PoolConfig::default().queue_bytes_per_tenant
+    )]
+    pub worker_queue_bytes_per_tenant: usize,
+
+    /// A process is replaced after this many runs; 1 gives every run a process of its own
+    #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().runs_per_process)]
+    pub worker_runs_per_process: u32,
+
+    /// Layers of the confinement (landlock, seccomp) that this kernel may lack; see docs/worker.md first
+    #[arg(long, value_name = "LAYER", value_delimiter = ',', help_heading = "Sandbox")]
+    pub allow_missing: Vec<Layer>,
+
+    /// How long a run may take, waiting for tools included
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        help_heading = "Sandbox",
+        default_value_t = Limits::default().wall_time.as_secs_f64()
+    )]
+    pub run_timeout: f64,
+
+    /// How long a run may compute
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        help_heading = "Sandbox",
+        default_value_t = Limits::default().cpu_time.as_secs_f64()
+    )]
+    pub run_cpu: f64,
+
+    /// Memory of a run, in MiB
+    #[arg(long, value_name = "MIB", help_heading = "Sandbox", default_value_t = Limits::default().memory / MIB)]
+    pub run_memory: u64,
+
+    /// What a run may send out, its result and the arguments of its calls, in MiB
+    #[arg(long, value_name = "MIB", help_heading = "Sandbox", default_value_t = Limits::default().output / MIB)]
+    pub run_output: u64,
+
+    /// Calls of tools and capabilities that a run may make
+    #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = Limits::default().calls)]
+    pub run_calls: u64,
+
+    /// Calls of a run that may wait for an answer at the same time
+    #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = Limits::default().calls_in_flight)]
+    pub run_calls_in_flight: u64,
+
+    /// How deep capabilities may call each other
+    #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().deepest)]
+    pub run_depth: u32,
+
+    /// Runs at the same time, those that wait included
+    #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().runs)]
+    pub limit_runs: usize,
+
+    /// Runs a minute, a quarter of them at once
+    #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().runs_per_minute)]
+    pub limit_runs_per_minute: u32,
+
+    /// Computing time of runs a minute, as the kernel counts it, of cancelled runs too
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        help_heading = LIMITS,
+        default_value_t = LimitsConfig::default().cpu_seconds_per_minute
+    )]
+    pub limit_cpu_seconds_per_minute: f64,
+
+    /// Results of runs a minute; one that takes more than a whole minute's is dropped
+    #[arg(
+        long,
+        value_name = "MIB",
+        help_heading = LIMITS,
+        default_value_t = LimitsConfig::default().result_mib_per_minute
+    )]
+    pub limit_result_mib_per_minute: f64,
+
+    /// Rows that its scope may hold (`pml_stored_rows()`) before new code is refused
+    #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().stored_rows)]
+    pub limit_stored_rows: u64,
+
+    /// Questions to people at the same time, and ten times that in all; further ones are declined
+    #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().questions)]
+    pub limit_questions: usize,
+
+    /// The tokens of one organisation together may use so many times what one may; not stored rows
+    #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().organisation)]
+    pub limit_organisation: usize,
+
+    /// A client that has been away for so long isn't asked any more, and its call ends; not 0
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        help_heading = LIMITS,
+        default_value_t = LimitsConfig::default().absent.as_secs_f64()
+    )]
+    pub limit_absent_seconds: f64,
+
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = HTTP, default_value = "127.0.0.1:7410")]
+    pub bind: SocketAddr,
+
+    /// Whether every request needs a token; can't be false beyond loopback [default: true beyond loopback]
+    #[arg(long, value_name = "BOOL", help_heading = HTTP, num_args = 0..=1, default_missing_value = "true")]
+    pub require_token: Option<bool>,
+
+    /// Further names under which clients reach this server (`Host`), beside loopback ones
+    #[arg(long, value_name = "HOST", help_heading = HTTP, value_delimiter = ',')]
+    pub allowed_hosts: Vec<String>,
+
+    /// Further web origins whose pages may use this server, such as `https://app.example.com`
+    #[arg(long, value_name = "ORIGIN", help_heading = HTTP, value_delimiter = ',')]
+    pub allowed_origins: Vec<String>,
+
+    /// Largest request body, in bytes
+    #[arg(long, value_name = "BYTES", help_heading = HTTP, default_value_t = 4 * MIB as usize)]
+    pub max_body: usize,
+
+    /// Requests a second of each token (without tokens: each address); 0 is no limit [default: 200, loopback 0]
+    #[arg(long, value_name = "N", help_heading = HTTP)]
+    pub rate: Option<u32>,
+
+    /// Requests under way at the same time, of each token and ten times that in all
+    #[arg(long, value_name = "N", help_heading = HTTP, default_value_t = 100)]
+    pub concurrency: usize,
+
+    /// How long running calls may go on after SIGTERM or SIGINT
+    #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 30.0)]
+    pub drain: f64,
+
+    /// Open connections; fewer, and logged, if the limit of open files (`ulimit -n`) less 200 is lower
+    #[arg(long, value_name = "N", help_heading = HTTP, default_value_t = 1000)]
+    pub max_connections: usize,
+
+    /// Open connections of one address (IPv6: one /64), but for trusted proxies [default: 100, loopback 0]
+    #[arg(long, value_name = "N", help_heading = HTTP)]
+    pub max_connections_per_address: Option<usize>,
+
+    /// A TLS handshake; the head of a request from its first byte on (the first one from the start)
+    #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 10.0)]
+    pub header_timeout: f64,
+
+    /// The body of a request, and a second more for every `body_rate` bytes that came
+    #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 10.0)]
+    pub body_timeout: f64,
+
+    /// Slowest pace of a body after its `body_timeout`, in bytes a second
+    #[arg(long, value_name = "BYTES", help_heading = HTTP, default_value_t = 16 * 1024)]
+    pub body_rate: u64,
+
+    /// How long a connection stays open between requests
+    #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 120.0)]
+    pub idle_timeout: f64,
+
+    /// How long a client may take none of an answer that is there
+    #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 30.0)]
+    pub send_timeout: f64,
+
+    /// Reverse proxies (addresses or networks, `10.0.0.0/8`) whose `Forwarded` headers are believed
+    #[arg(long, value_name = "ADDRESS", help_heading = HTTP, value_delimiter = ',')]
+    pub trusted_proxies: Vec<String>,
+
+    /// Certificate chain for TLS, a PEM file; it and the key are read again on SIGHUP [default: no TLS]
+    #[arg(long, value_name = "FILE", help_heading = HTTP)]
+    pub tls_certificate: Option<PathBuf>,
+
+    /// Private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", help_heading = HTTP)]
+    pub tls_key: Option<PathBuf>,
+
+    /// How logs look on standard error
+    #[arg(long, value_name = "FORMAT", help_heading = "Logs", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+
+    /// `error`, `warn`, `info`, `debug`, `trace`, `off`, or directives such as `info,pml_proxy=debug`
+    #[arg(long, value_name = "LEVEL", help_heading = "Logs", default_value = "info")]
+    pub log_level: String,
+}
+
+const LIMITS: &str = "Limits of each token (0 is none)";
+const HTTP: &str = "HTTP (pml serve)";
+
+/// A part of the confinement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    Landlock,
+    Seccomp,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let nothing = Settings::augment_args(Command::new("pml")).get_matches_from(["pml"]);
+        Settings::from_arg_matches(&nothing).expect("every setting has a default or may be missing")
+    }
+}
+
+/// The settings of a command line and its environment, and which of them somebody gave.
+#[derive(Clone, Debug)]
+pub struct GivenSettings {
+    settings: Settings,
+    given: Vec<String>,
+}
+
+impl GivenSettings {
+    /// What the program reports itself needn't be in the logs, unless somebody wants them.
+    #[must_use]
+    pub fn without_logs(mut self) -> GivenSettings {
+        let name = "log_level";
+        if !self.given.iter().any(|given| given == name) {
+            "off".clone_into(&mut self.settings.log_level);
+            self.given.push(name.to_owned());
+        }
+        self
+    }
+
+    /// Puts what was given over the configuration file.
+    pub(super) fn over_file(self) -> Result<Settings, ConfigError> {
+        let mut merged = serde_json::to_value(file::read(self.settings.config.clone())?)?;
+        let mut own = serde_json::to_value(self.settings)?;
+        for name in self.given {
+            merged[&name] = own[&name].take();
+        }
+        Ok(serde_json::from_value(merged)?)
+    }
+}
+
+/// All flags, each with the variable of its name.
+fn arguments() -> Vec<clap::Arg> {
+    let command = Settings::augment_args(Command::new("pml"));
+    let named = |arg: &clap::Arg| arg.clone().env(variable(arg.get_id().as_str()));
+    command.get_arguments().map(named).collect()
+}
+
+fn variable(name: &str) -> String {
+    format!("PML_{}", name.to_uppercase())
+}
+
+impl FromArgMatches for GivenSettings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<GivenSettings, clap::Error> {
+        let settings = Settings::from_arg_matches(matches)?;
+        let is_given = |name: &String| {
+            matches!(matches.value_source(name), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+        };
+        let names = arguments().into_iter().map(|arg| arg.get_id().to_string());
+        // The file can't say where it is.
+        let given = names.filter(|name| name != "config").filter(is_given).collect();
+        Ok(GivenSettings { settings, given })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = GivenSettings::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for GivenSettings {
+    fn augment_args(command: Command) -> Command {
+        command.args(arguments())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        GivenSettings::augment_args(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::arguments;
+
+    const DOCUMENTATION: &str = include_str!("../../../docs/proxy.md");
+
+    /// A row for each setting, under the heading that it has in `--help`.
+    fn table() -> String {
+        let mut table = String::new();
+        let mut heading = None;
+        let arguments = arguments();
+        for arg in &arguments {
+            if arg.get_help_heading() != heading {
+                heading = arg.get_help_heading();
+                let title = heading.unwrap_or_default();
+                let _ = writeln!(table, "\n| {title} | default | |\n| --- | --- | --- |");
+            }
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            let (help, depends) = match help.split_once(" [default: ") {
+                Some((help, default)) => (help, default.trim_end_matches(']')),
+                None => (help.as_str(), "none"),
+            };
+            let values: Vec<_> = arg.get_default_values().iter().filter_map(|value| value.to_str()).collect();
+            let default =
+                if values.is_empty() { depends.to_owned() } else { format!("`{}`", values.join(",")) };
+            let _ = writeln!(table, "| `{}` | {default} | {help} |", arg.get_id());
+        }
+        table
+    }
+
+    #[test]
+    fn every_setting_is_documented_with_its_default() {
+        let begin = "<!-- settings: as `cargo test -p pml_proxy documented` has them -->\n";
+        let documented = DOCUMENTATION.split(begin).nth(1).and_then(|rest| rest.split("<!-- end -->").next());
+        let (documented, wanted) = (documented.unwrap_or_default().trim(), table());
+        assert!(documented == wanted.trim(), "docs/proxy.md must have between its marks:\n{wanted}");
+    }
+
+    #[test]
+    fn flag_variable_and_key_have_the_same_name() {
+        let keys = serde_json::to_value(super::Settings::default()).unwrap();
+        let keys: Vec<&str> = keys.as_object().unwrap().keys().map(String::as_str).collect();
+        for arg in arguments() {
+            let name = arg.get_id().as_str();
+            assert_eq!(arg.get_long(), Some(name.replace('_', "-").as_str()));
+            assert_eq!(arg.get_env().unwrap().to_str().unwrap(), format!("PML_{}", name.to_uppercase()));
+            assert!(keys.contains(&name) || name == "config", "{name}");
+        }
+        assert_eq!(keys.len(), arguments().len() - 1 + 1, "the file has no `config`, but `mcpServers`");
+    }
+}
