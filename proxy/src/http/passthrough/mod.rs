@@ -10,7 +10,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -28,6 +28,7 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
     request::Parts,
 };
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{ErrorData, ProtocolVersion};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -136,7 +137,7 @@ impl Passthrough {
         }
     }
 
-    fn call(&self, session: &str, id: &str, caller: &Caller, call: Call) -> UnderWay {
+    fn call(&self, session: &str, id: &str, caller: &Caller, call: Call) -> PendingAnswer {
         let cancel = CancellationToken::new();
         let running = Running { calls: self.running.clone(), key: (session.to_owned(), id.to_owned()) };
         self.lock().insert(running.key.clone(), cancel.clone());
@@ -160,10 +161,10 @@ impl Passthrough {
             (!cancel.is_cancelled()).then(|| message(&running.key.1, answered))
         };
         let call = self.app.lifecycle.calls.track_future(work.instrument(span)).boxed();
-        UnderWay { app: self.app.clone(), call: Some(Mutex::new(call)) }
+        PendingAnswer { app: self.app.clone(), call: Some(Mutex::new(call)) }
     }
 
-    async fn respond(&self, mut answer: UnderWay) -> Response {
+    async fn respond(&self, mut answer: PendingAnswer) -> Response {
         tokio::select! {
             biased;
             message = &mut answer => match message {
@@ -185,13 +186,13 @@ impl Passthrough {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), CancellationToken>> {
+        self.running.lock()
     }
 }
 
 enum Begun {
-    Call(UnderWay),
+    Call(PendingAnswer),
     Cancelled,
 }
 
@@ -224,28 +225,28 @@ fn message(id: &str, answered: Result<Answer, ErrorData>) -> Bytes {
 
 /// A call under way; its answer, or nothing if it is cancelled. It runs in the task of whoever waits for the answer, so
 /// that nothing is handed over, and in one of its own when nobody waits any more: it goes on and is counted.
-struct UnderWay {
+struct PendingAnswer {
     app: Arc<App>,
     /// Locked by nobody: it makes the future one that may be looked at from other threads.
     call: Option<Mutex<BoxFuture<'static, Option<Bytes>>>>,
 }
 
-impl Future for UnderWay {
+impl Future for PendingAnswer {
     type Output = Option<Bytes>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(call) = &mut self.call else { return Poll::Ready(None) };
-        let call = call.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let call = call.get_mut();
         let answer = ready!(call.as_mut().poll(context));
         self.call = None;
         Poll::Ready(answer)
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.app.lifecycle.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
+            self.app.lifecycle.calls.spawn(call.into_inner());
         }
     }
 }
@@ -258,6 +259,6 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.calls.lock().remove(&self.key);
     }
 }
