@@ -126,6 +126,7 @@ BEGIN
     -- Part of what it was to do wasn't done, so it isn't code that worked.
     warning := 'Not saved: await every call, and run it again';
   ELSIF went_well THEN
+    state.learning_context := state.learning_context || jsonb_build_object('args', state.args);
     BEGIN
       kept_fqdn := pml_internal.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
     EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
