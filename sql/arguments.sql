@@ -10,6 +10,21 @@ CREATE FUNCTION pml_internal.pml_check_args(schema jsonb, args jsonb) RETURNS js
 COMMENT ON FUNCTION pml_internal.pml_check_args(jsonb, jsonb) IS
   'The arguments with the schema''s defaults filled in, or an error that says which of them doesn''t fit and why';
 
+CREATE FUNCTION pml_internal.pml_allowing_args(schema text, args text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_allowing_args_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_allowing_args(text, text) IS 'The schema without what these arguments don''t fit';
+
+CREATE FUNCTION pml_internal.pml_parameters_found(inferred jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN CASE WHEN current_setting('pml.ran_with') = '' THEN inferred
+              ELSE pml_internal.pml_allowing_args(inferred::text, current_setting('pml.ran_with'))::jsonb END;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_parameters_found(jsonb) IS
+  'The parameters that were read off code, without what the run that made it shows to be wrong (pml.ran_with)';
+
 CREATE FUNCTION pml_internal.pml_checked_schema(what text, schema text) RETURNS void
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_schema_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_checked_schema(text, text) IS 'pml_check_schema on text';

@@ -95,12 +95,16 @@ CREATE FUNCTION pml_internal.pml_keep_run_code(context jsonb, name text) RETURNS
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   wanted pml.capability_records;
+  kept_fqdn text;
 BEGIN
   wanted.display_name := name;
   wanted.code_snippet := context ->> 'code';
   wanted.description := context ->> 'description';
   wanted.source := context -> 'source';
-  RETURN (SELECT kept.fqdn FROM pml_internal.pml_keep_code(wanted, context ->> 'hash') AS kept);
+  PERFORM set_config('pml.ran_with', coalesce(context ->> 'args', ''), true);
+  SELECT kept.fqdn INTO kept_fqdn FROM pml_internal.pml_keep_code(wanted, context ->> 'hash') AS kept;
+  PERFORM set_config('pml.ran_with', '', true);
+  RETURN kept_fqdn;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_keep_run_code(jsonb, text) IS 'The capability that code which ran well becomes, under this name';

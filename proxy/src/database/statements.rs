@@ -90,7 +90,7 @@ impl Database {
         workflow: Uuid,
         outcome: &RawValue,
     ) -> Result<Value, DatabaseError> {
-        let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSONB)];
+        let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSON)];
         let statement = |schema: &str| as_caller_at_once(schema, "pml_finish($5, $6)");
         let answer = self.json_by(caller, statement, &parameters, Repeat::UntilOnDisk).await?;
         Ok(aside_if_large(answer.get().len(), || serde_json::from_str(answer.get()).unwrap_or(Value::Null)))

@@ -1,12 +1,8 @@
 //! Answers what running code calls: tools of the server that it names, and capabilities, which run in the same call.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{future::Future, pin::Pin, sync::Arc, time::Instant};
 
+use parking_lot::Mutex;
 use pml_worker::{Call, CallError, CallHandler, CallKind, Json};
 use rmcp::model::{CallToolResponse, CallToolResult};
 use serde_json::{Value, json};
@@ -47,11 +43,7 @@ impl<'s> Calls<'s> {
 
     /// The calls so far, in the order in which they were made.
     pub(super) fn take(&self) -> Vec<Task> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Task>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.tasks.lock())
     }
 
     async fn answer(&self, call: Call) -> Result<Json, CallError> {
@@ -65,7 +57,7 @@ impl<'s> Calls<'s> {
         self.shared.steps.tell(|| Step::Call(shown.to_owned()));
         let started = Instant::now();
         let at = {
-            let mut tasks = self.lock();
+            let mut tasks = self.tasks.lock();
             tasks.push(Task {
                 node: call.node.clone(),
                 kind: if nested.is_some() || missing.is_some() {
@@ -90,7 +82,7 @@ impl<'s> Calls<'s> {
             Some(nested) => self.run_nested(&call, nested).await,
             None => (self.call_tool(&call).await, None),
         };
-        if let Some(task) = self.lock().get_mut(at) {
+        if let Some(task) = self.tasks.lock().get_mut(at) {
             task.duration_ms = millis(started.elapsed());
             task.success = answer.is_ok();
             task.result = answer.as_ref().ok().cloned();
