@@ -16,10 +16,14 @@ CREATE FUNCTION pml_internal.pml_display_with(code text, names jsonb) RETURNS te
 COMMENT ON FUNCTION pml_internal.pml_display_with(text, jsonb) IS
   'The code with each FQDN that names ({FQDN: name}) has replaced by its name';
 
-CREATE FUNCTION pml_internal.pml_compile_with(code text, lookup jsonb, schemas jsonb) RETURNS jsonb
-  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 300 AS 'MODULE_PATHNAME', 'pml_compile_with_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_compile_with(text, jsonb, jsonb) IS
-  'All that one parse of the code gives, with these names linked and these schemas ({tool: {input, output}}) known';
+CREATE FUNCTION pml_internal.pml_compile_in(org text, project text, code text) RETURNS jsonb
+  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 300 AS 'MODULE_PATHNAME', 'pml_compile_in_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_compile_in(text, text, text) IS
+  'All that one parse of the code gives, with the names linked that are known in this scope (pml_names_known)';
+
+CREATE FUNCTION pml_internal.pml_parses() RETURNS bigint
+  LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'pml_parses_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_parses() IS 'How often this session has parsed code, for tests and benchmarks';
 
 CREATE FUNCTION pml_internal.pml_infer_parameters(code text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_infer_parameters_wrapper';
@@ -130,24 +134,25 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_source_parameters(jsonb) IS
   'What a capability that stands for a tool takes: what the tool takes, with the default arguments; NULL for other sources';
 
-CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_names_known(org text, project text, names text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  here_org text := pml_internal.pml_org();
-  here_project text := pml_internal.pml_project();
-  names text[] := pml_internal.pml_code_names(code);
-  lookup jsonb := jsonb '{}';
-  schemas jsonb := jsonb '{}';
+  lookup jsonb := pml_internal.pml_capabilities_named(org, project, names);
 BEGIN
-  IF names <> '{}' THEN
-    lookup := pml_internal.pml_capabilities_named(here_org, here_project, names);
-    IF lookup <> '{}' THEN
-      names := names || ARRAY(SELECT fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn));
-    END IF;
-    schemas := pml_internal.pml_schemas_of(here_org, here_project, names);
-  END IF;
-  RETURN pml_internal.pml_compile_with(code, lookup, schemas);
+  RETURN jsonb_build_object('lookup', lookup, 'schemas', pml_internal.pml_schemas_of(org, project,
+    CASE WHEN lookup = '{}' THEN names
+         ELSE names || ARRAY(SELECT found.fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn)) END));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_names_known(text, text, text[]) IS
+  'What the compiler asks of the names in code: which are capabilities, and the schemas of all ({lookup, schemas})';
+
+CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN pml_internal.pml_compile_in(pml_internal.pml_org(), pml_internal.pml_project(), code);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compile(text) IS

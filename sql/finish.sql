@@ -128,7 +128,7 @@ BEGIN
   ELSIF went_well THEN
     state.learning_context := state.learning_context || jsonb_build_object('args', state.args);
     BEGIN
-      kept_fqdn := pml_internal.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
+      kept_fqdn := pml_internal.pml_keep_run_code(state.learning_context, state.learning_context ->> 'name');
     EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
       warning := SQLERRM;
     END;
@@ -141,7 +141,7 @@ BEGIN
         warning := NULL;
       ELSE
         BEGIN
-          kept_fqdn := pml_internal.pml_keep_code(state.learning_context, NULL);
+          kept_fqdn := pml_internal.pml_keep_run_code(state.learning_context, NULL);
         EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
           warning := SQLERRM;
         END;

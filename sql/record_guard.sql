@@ -160,7 +160,7 @@ BEGIN
   IF current_setting('pml.restore_version', true) = 'on' THEN
     compiled := pml_internal.pml_compiled_before(old.id, new.code_snippet);
   END IF;
-  RETURN coalesce(compiled, pml_internal.pml_compile(new.code_snippet));
+  RETURN coalesce(compiled, pml_internal.pml_compiled_once(new));
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_recompiled(pml.capability_records, pml.capability_records) IS
