@@ -4,12 +4,9 @@
 //! if somebody here wants to know, and not more often than [`RECHECK`]. However many come, there is a mark at each place
 //! and no queue.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::Tool;
 use tokio::sync::{Notify, futures::Notified, watch};
 
@@ -128,7 +125,7 @@ impl Changes {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Place>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 }
 

@@ -4,13 +4,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use http::request::Parts;
+use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -83,7 +84,7 @@ impl Handler {
             return Ok(answer::failure(message).into());
         }
         let reporter = Reporter::start(&context.peer, context.meta.get_progress_token());
-        let log_level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let log_level = *self.log_level.lock();
         let cancel = context.ct.child_token();
         let asking = Asking {
             questions: self.app.questions.clone(),
@@ -104,8 +105,8 @@ impl Handler {
         let started = Instant::now();
         let (kind, answered) = match Builtin::find(&request.name) {
             Some(Builtin::Execute) => ("code", Ok(run::execute(job, arguments).await)),
-            Some(builtin) => {
-                ("builtin", Ok(self.app.tools.ask(&job.caller, builtin, arguments).await.into()))
+            Some(Builtin::Ask(tool)) => {
+                ("builtin", Ok(self.app.tools.ask(&job.caller, &tool, arguments).await.into()))
             }
             None => {
                 let input = Input { responses: request.input_responses, state: request.request_state };
@@ -198,7 +199,7 @@ impl ServerHandler for Handler {
         if is_stateless(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        *self.log_level.lock() = Some(request.level);
         Ok(())
     }
 

@@ -146,6 +146,10 @@ fn shutdown_signal() -> Result<impl Future<Output = ()> + Send + 'static, ServeE
                 _ = interrupt.recv() => {}
             }
             tracing::warn!("a second signal: ending at once");
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "whoever sends a second signal wants nothing cleaned up"
+            )]
             std::process::exit(130);
         });
     })

@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -107,7 +108,7 @@ impl Tokens {
         }
         let hash = hash(token);
         let asked = {
-            let state = self.lock();
+            let state = self.state.lock();
             if let Some(known) = state.known.get(&hash).filter(|known| known.until > Instant::now()) {
                 return Ok(Some(Accepted {
                     principal: known.principal.clone(),
@@ -121,7 +122,7 @@ impl Tokens {
 
     async fn ask(&self, hash: String, asked: u64) -> Result<Option<Accepted>, DatabaseError> {
         let principal = self.database.check_token(&hash).await?;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(principal) = principal else {
             state.forget(&hash);
             return Ok(None);
@@ -135,7 +136,7 @@ impl Tokens {
 
     /// Somebody says that this token has changed. It is asked about when it is next used, and now if streams depend on it.
     pub(crate) fn hint(&self, id: Uuid) -> Hint {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.note_hint(id);
         let hint = state.doubt(id);
         if hint == Hint::Taken {
@@ -146,7 +147,7 @@ impl Tokens {
 
     /// Any token may have changed.
     pub(crate) fn hint_all(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.now += 1;
         state.all_hinted = state.now;
         state.hinted.clear();
@@ -165,21 +166,17 @@ impl Tokens {
                 () = self.hinted.notified() => {}
             }
             let next = tokio::time::Instant::now() + RECHECK;
-            let (hashes, asked) = self.lock().take_hinted();
+            let (hashes, asked) = self.state.lock().take_hinted();
             for hash in hashes {
                 if let Err(error) = self.ask(hash.clone(), asked).await {
                     tracing::warn!(%error, "a token can't be checked now");
-                    if error.is_passing() && self.lock().doubt_again(&hash) {
+                    if error.is_passing() && self.state.lock().doubt_again(&hash) {
                         self.hinted.notify_one();
                     }
                 }
             }
             tokio::time::sleep_until(next).await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

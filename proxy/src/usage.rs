@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use backon::Retryable;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
@@ -67,7 +68,7 @@ impl Usage {
 
     /// Never waits: the client's answer is on its way.
     pub(crate) fn add(&self, used: Used) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.waiting.lock();
         if waiting.as_ref().is_some_and(|waiting| waiting.try_send(used).is_ok()) {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
             return;
@@ -86,7 +87,7 @@ impl Usage {
 
     /// Takes no more calls and waits until Postgres has those that came; says how many it hasn't.
     pub(crate) async fn close(&self, patience: Duration) -> usize {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.waiting.lock().take();
         if let Some(mut recorder) = self.recorder.lock().await.take()
             && timeout(patience, &mut recorder).await.is_err()
         {

@@ -1,10 +1,11 @@
 //! The time that something may take, which stands still while somebody has to be waited for who isn't part of it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Counts down from a limit unless it is paused. Clones are the same clock.
@@ -120,11 +121,11 @@ impl Clock {
     }
 
     fn state(&self) -> State {
-        *self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.state.lock()
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.state.lock());
         self.0.changed.notify_waiters();
     }
 }
@@ -142,6 +143,7 @@ mod tests {
     use super::Clock;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "there is no runtime")]
     fn it_stands_still_as_long_as_anybody_paused_it() {
         let clock = Clock::new(Duration::from_secs(100));
         let pauses = [clock.pause(), clock.pause()];

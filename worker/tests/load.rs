@@ -6,14 +6,12 @@ mod support;
 
 use std::{
     fs,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
 
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use pml_worker::{Failure, Pool, PoolConfig, Run};
 use rand::RngExt;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -83,7 +81,7 @@ async fn every_run_has_exactly_one_outcome_while_workers_are_killed() {
             Err(other) => panic!("run {n}: {other}"),
         };
         let ended = {
-            let mut outcomes = outcomes.lock().unwrap();
+            let mut outcomes = outcomes.lock();
             assert_eq!(outcomes.1[n].replace(told), None, "run {n} has two outcomes");
             outcomes.0 += 1;
             outcomes.0
@@ -98,7 +96,7 @@ async fn every_run_has_exactly_one_outcome_while_workers_are_killed() {
     stream::iter(0..runs).map(one).buffer_unordered(16).count().await;
 
     let took = begun.elapsed();
-    let (ended, outcomes) = outcomes.into_inner().unwrap();
+    let (ended, outcomes) = outcomes.into_inner();
     let count = |what: &str| outcomes.iter().filter(|told| **told == Some(what)).count();
     let (crashed, unavailable) = (count("crashed"), count("unavailable"));
     let (before, after, kills) = (warm.into_inner(), resident_kilobytes(), kills.into_inner());

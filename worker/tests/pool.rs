@@ -5,14 +5,12 @@ mod support;
 use std::{
     fs,
     path::Path,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use pml_worker::{Call, CallError, Failure, Json, Limits, Pool, PoolConfig, Run, StartError};
 use serde_json::json;
 use support::{config, pool, program, tools, until};
@@ -80,14 +78,14 @@ async fn a_tenant_with_many_runs_does_not_starve_another() {
     let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
     let order = Mutex::new(Vec::new());
     let handler = |call: Call| {
-        order.lock().unwrap().push(call.tenant.name().clone());
+        order.lock().push(call.tenant.name().clone());
         async { Ok(Json::null()) }
     };
     let code = "return await mcp.a.b()";
     let busy = join_all((0..20).map(|_| pool.run(Run::new("busy", code), &handler)));
     let quiet = join_all((0..3).map(|_| pool.run(Run::new("quiet", code), &handler)));
     tokio::join!(busy, quiet);
-    let order = order.into_inner().unwrap();
+    let order = order.into_inner();
     let last_quiet = order.iter().rposition(|tenant| &**tenant == "quiet").unwrap();
     assert!(last_quiet <= 6, "{order:?}");
 }

@@ -2,11 +2,9 @@
 
 #![expect(deprecated, reason = "sampling, roots and logging are, but servers use them")]
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use pml_worker::Tenant;
 use rmcp::{
     Peer, RoleServer, ServiceError,
@@ -187,7 +185,7 @@ impl Client {
         if !self.wants(message.level) {
             return;
         }
-        let mut logs = self.0.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.0.logs.lock();
         let logs = logs.get_or_insert_with(|| {
             let (sender, receiver) = mpsc::unbounded_channel();
             Logs { sender, sending: tokio::spawn(send_logs(self.0.peer.clone(), receiver)) }
@@ -197,7 +195,7 @@ impl Client {
 
     /// Waits until it was sent what was logged: the answer comes last.
     pub async fn told(&self) {
-        let logs = self.0.logs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let logs = self.0.logs.lock().take();
         if let Some(Logs { sender, mut sending }) = logs {
             drop(sender);
             if timeout(LAST_WORDS, &mut sending).await.is_err() {

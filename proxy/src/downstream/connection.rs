@@ -5,13 +5,14 @@
 use std::{
     error::Error,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use ::http::StatusCode;
+use parking_lot::Mutex;
 use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{
@@ -120,14 +121,14 @@ impl Connection {
 
     /// To be told what a call found out. The first report counts.
     pub(super) fn report(&self, broken: Broken) {
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(broken);
+        self.broken.lock().get_or_insert(broken);
         self.broke.notify_one();
     }
 
     /// Waits for a report.
     pub(super) async fn reported(&self) -> Broken {
         loop {
-            if let Some(broken) = self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            if let Some(broken) = self.broken.lock().clone() {
                 return broken;
             }
             self.broke.notified().await;

@@ -16,10 +16,11 @@ use std::{
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout},
@@ -136,7 +137,7 @@ struct Group {
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let reaped = self.reaped.lock();
         if !*reaped {
             // It may be gone this instant.
             let _ = kill_process_group(self.leader, signal);
@@ -145,7 +146,7 @@ impl Group {
 
     /// Ends all that is there, at once.
     fn end(&self) {
-        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let reaped = self.reaped.lock();
         if !*reaped {
             let _ = if self.guarded {
                 kill_process(self.leader, Signal::USR1)
@@ -344,11 +345,12 @@ fn keep(
         group.signal(Signal::TERM);
         let until = Instant::now() + GRACE;
         while others_live(leader) && Instant::now() < until {
+            #[expect(clippy::disallowed_methods, reason = "the thread is this process' own")]
             std::thread::sleep(Duration::from_millis(10));
         }
     }
     group.signal(Signal::KILL);
-    let mut reaped = group.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reaped = group.reaped.lock();
     let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
     *reaped = true;
     drop(reaped);

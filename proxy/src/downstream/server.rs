@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::RwLock;
 use rmcp::model::{ClientRequest, PingRequest, SubscriptionFilter, Tool};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
@@ -97,7 +98,7 @@ impl Server {
 
     /// The tools as last listed.
     pub(super) fn known_tools(&self) -> Option<Arc<Vec<Tool>>> {
-        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tools.read().clone()
     }
 
     /// Whether the proxy is shutting down.
@@ -245,7 +246,7 @@ impl Server {
 
     /// Keeps the list; says whether it is another one.
     fn store(&self, tools: Vec<Tool>) -> bool {
-        let mut known = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.tools.write();
         let changed = known.as_ref().is_none_or(|known| **known != tools);
         if changed {
             *known = Some(Arc::new(tools));

@@ -2,10 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, BufReader},
     sync::watch,
@@ -73,7 +74,7 @@ impl LastLines {
     pub(super) async fn of_ended(&self) -> Vec<String> {
         let mut finished = self.finished.clone();
         let _ = tokio::time::timeout(LAST_WORDS, finished.wait_for(|finished| *finished)).await;
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.lines.lock().iter().cloned().collect()
     }
 }
 
@@ -81,7 +82,7 @@ fn keep(kept: &Mutex<VecDeque<String>>, line: &str) {
     if line.trim().is_empty() {
         return;
     }
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = kept.lock();
     if kept.len() == KEPT_LINES {
         kept.pop_front();
     }

@@ -6,10 +6,11 @@
 #![expect(deprecated, reason = "logging is, but servers use it")]
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
+use parking_lot::Mutex;
 use pml_worker::{Clock, Pause};
 use rmcp::{
     RoleClient,
@@ -111,14 +112,14 @@ pub(super) enum Nobody {
 
 impl Calls {
     fn open(&self, id: RequestId, token: Option<ProgressToken>, call: OpenCall) {
-        let mut calls = self.lock();
+        let mut calls = self.sent.lock();
         // Those that never got an answer, because they couldn't be sent.
         calls.retain(|sent| !sent.call.over.is_cancelled());
         calls.push(Sent { id, token, call, last: f64::NEG_INFINITY });
     }
 
     fn close(&self, id: &RequestId) {
-        let mut calls = self.lock();
+        let mut calls = self.sent.lock();
         if let Some(at) = calls.iter().position(|sent| sent.id == *id) {
             calls.remove(at).call.over.cancel();
         }
@@ -126,7 +127,7 @@ impl Calls {
 
     /// The call during which the server says something.
     pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Result<OpenCall, Nobody> {
-        let calls = self.lock();
+        let calls = self.sent.lock();
         if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             let sent = calls.iter().find(|sent| sent.id == *id);
             return sent.map(|sent| sent.call.clone()).ok_or(Nobody::NoCall);
@@ -144,7 +145,7 @@ impl Calls {
 
     /// Stops the time of the calls that may be waiting for what the server asks: if it doesn't say which, of all.
     pub(super) fn pause(&self, origin: Option<&InboundStreamOrigin>) -> Vec<Pause> {
-        let calls = self.lock();
+        let calls = self.sent.lock();
         let may_wait = |sent: &&Sent| match origin {
             Some(InboundStreamOrigin::OutboundRequest(id)) => sent.id == *id,
             _ => !sent.call.over.is_cancelled(),
@@ -153,7 +154,7 @@ impl Calls {
     }
 
     fn progress(&self, progress: ProgressNotificationParam) {
-        let mut calls = self.lock();
+        let mut calls = self.sent.lock();
         let of_token = |sent: &&mut Sent| sent.token.as_ref() == Some(&progress.progress_token);
         let Some(sent) = calls.iter_mut().find(of_token) else { return };
         if let Some(sink) = &sent.call.progress
@@ -176,10 +177,6 @@ impl Calls {
     pub(super) fn raw_call_started(self: &Arc<Self>) -> RawCall {
         self.passed_through.fetch_add(1, Ordering::Relaxed);
         RawCall(self.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Sent>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

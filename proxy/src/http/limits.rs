@@ -1,15 +1,9 @@
 //! How much one principal may ask for: requests a second, requests at once, streams, sessions, wrong tokens.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    net::IpAddr,
-    num::NonZeroU32,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, hash::Hash, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter, clock::Clock};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::{config::HttpConfig, scope::Identity};
@@ -136,8 +130,8 @@ impl Counted {
         Counted { each, together, state: Mutex::default(), given_back: Notify::new() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Counts> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.state.lock()
     }
 
     fn take(self: &Arc<Self>, key: Key, reason: &'static str) -> Result<Permit, TooMuch> {

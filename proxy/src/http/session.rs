@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::Stream;
+use parking_lot::Mutex;
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_server::session::{
@@ -52,27 +53,27 @@ impl OwnedSessions {
 
     /// Whether this session is there and is `identity`'s. To anyone else it doesn't exist.
     pub(super) fn is_of(&self, id: &str, identity: &Identity) -> bool {
-        self.lock().get(id).is_some_and(|session| session.by == *identity)
+        self.sessions.lock().get(id).is_some_and(|session| session.by == *identity)
     }
 
     /// Whether its client is there, of this session.
     pub(super) fn presence(&self, id: &str) -> Option<Arc<Presence>> {
-        self.lock().get(id).map(|session| session.presence.clone())
+        self.sessions.lock().get(id).map(|session| session.presence.clone())
     }
 
     pub(super) fn count(&self) -> usize {
-        self.lock().len()
+        self.sessions.lock().len()
     }
 
     pub(super) fn count_of(&self, identity: &Identity) -> usize {
-        self.lock().values().filter(|session| session.by == *identity).count()
+        self.sessions.lock().values().filter(|session| session.by == *identity).count()
     }
 
     /// Whoever says what it wants logged is told it during calls.
     fn note_log_level(&self, id: &SessionId, message: &ClientJsonRpcMessage) {
         if let JsonRpcMessage::Request(request) = message
             && matches!(request.request, ClientRequest::SetLevelRequest(_))
-            && let Some(session) = self.lock().get_mut(id)
+            && let Some(session) = self.sessions.lock().get_mut(id)
         {
             session.converses = true;
         }
@@ -80,17 +81,13 @@ impl OwnedSessions {
 
     /// Whether a call may pass the session by.
     pub(super) fn may_pass_by(&self, id: &str) -> bool {
-        let mut sessions = self.lock();
+        let mut sessions = self.sessions.lock();
         let Some(session) = sessions.get_mut(id) else { return false };
         let told = session.in_use.elapsed() < SIGN_OF_LIFE;
         if !told {
             session.in_use = Instant::now();
         }
         told && !session.converses
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Owned>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,7 +98,7 @@ impl SessionManager for OwnedSessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.inner.create_session().await?;
         let by = REQUESTER.try_with(Clone::clone).unwrap_or(Identity::Configured);
-        self.lock().insert(
+        self.sessions.lock().insert(
             id.clone(),
             Owned { by, converses: true, in_use: Instant::now(), presence: Presence::new() },
         );
@@ -115,7 +112,7 @@ impl SessionManager for OwnedSessions {
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
         if let JsonRpcMessage::Request(request) = &message
             && let ClientRequest::InitializeRequest(hello) = &request.request
-            && let Some(session) = self.lock().get_mut(id)
+            && let Some(session) = self.sessions.lock().get_mut(id)
         {
             let can = &hello.params.capabilities;
             session.converses = can.elicitation.is_some() || can.sampling.is_some() || can.roots.is_some();
@@ -128,7 +125,7 @@ impl SessionManager for OwnedSessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.lock().remove(id);
+        self.sessions.lock().remove(id);
         self.inner.close_session(id).await
     }
 

@@ -2,9 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
+use parking_lot::RwLock;
 use rustls::{
     ServerConfig,
     crypto::aws_lc_rs,
@@ -44,7 +45,7 @@ impl Tls {
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 
     /// Connections that are open keep what they have. If something is wrong with the files, so do new ones.
@@ -52,7 +53,7 @@ impl Tls {
         let file = self.files.certificate.display();
         match read(&self.files) {
             Ok(acceptor) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+                *self.current.write() = acceptor;
                 tracing::info!(%file, "the certificate was read again");
             }
             Err(error) => tracing::error!(%error, "the certificate stays the one it was"),

@@ -7,10 +7,11 @@ mod reached;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use pml_worker::CpuMeter;
 use uuid::Uuid;
 
@@ -232,7 +233,7 @@ impl RunLimits {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Account>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accounts.lock()
     }
 }
 

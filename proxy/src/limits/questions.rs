@@ -1,10 +1,8 @@
 //! How many people are waited for. Each of them holds a call, and often a sandbox process, for as long as they think.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use pml_worker::Tenant;
 
 use super::{Limit, LimitReached, LimitsConfig, Whose};
@@ -63,7 +61,7 @@ impl Questions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -1,13 +1,8 @@
 //! Answers what running code calls: tools of the server that it names, and capabilities, which run in the same call.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Instant};
 
+use parking_lot::Mutex;
 use pml_worker::{Call, CallError, CallHandler, CallKind, Json};
 use rmcp::model::{CallToolResponse, CallToolResult};
 use serde_json::{Value, json};
@@ -74,11 +69,7 @@ impl<'s> Calls<'s> {
 
     /// The calls so far, in the order in which they were made.
     pub(super) fn take(&self) -> Vec<Task> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Task>> {
-        locked(&self.tasks)
+        std::mem::take(&mut *self.tasks.lock())
     }
 
     /// The capability that a call means, if it means one.
@@ -87,13 +78,13 @@ impl<'s> Calls<'s> {
         if let Some(nested) = plan.capabilities.get(&call.target) {
             return Ok(Some(Callee::Planned(nested)));
         }
-        if let Some(nested) = locked(&found.capabilities).get(&call.target) {
+        if let Some(nested) = found.capabilities.lock().get(&call.target) {
             return Ok(Some(Callee::Found(nested.clone())));
         }
         if call.kind != CallKind::Capability || self.is_missing(&call.target) {
             return Ok(None);
         }
-        let known = locked(&found.keys).get(&call.target).cloned();
+        let known = found.keys.lock().get(&call.target).cloned();
         let key = match known {
             Some(key) => key,
             None => {
@@ -102,19 +93,19 @@ impl<'s> Calls<'s> {
                 let Callable { key, capabilities, missing } =
                     serde_json::from_str(answer.get()).unwrap_or_default();
                 let called = capabilities.iter().map(|(key, nested)| (key.clone(), nested.name.clone()));
-                locked(&found.names).extend(called.chain(missing));
+                found.names.lock().extend(called.chain(missing));
                 let capabilities = capabilities.into_iter().map(|(key, nested)| (key, Arc::new(nested)));
-                locked(&found.capabilities).extend(capabilities);
-                locked(&found.keys).insert(call.target.clone(), key.clone());
+                found.capabilities.lock().extend(capabilities);
+                found.keys.lock().insert(call.target.clone(), key.clone());
                 key
             }
         };
-        Ok(key.and_then(|key| locked(&found.capabilities).get(&key).cloned()).map(Callee::Found))
+        Ok(key.and_then(|key| found.capabilities.lock().get(&key).cloned()).map(Callee::Found))
     }
 
     /// Whether the target is a capability that is gone.
     fn is_missing(&self, target: &str) -> bool {
-        self.shared.plan.missing.contains_key(target) || locked(&self.shared.found.names).contains_key(target)
+        self.shared.plan.missing.contains_key(target) || self.shared.found.names.lock().contains_key(target)
     }
 
     async fn answer(&self, call: Call) -> Result<Json, CallError> {
@@ -128,7 +119,7 @@ impl<'s> Calls<'s> {
         self.shared.steps.tell(|| Step::Call(shown));
         let started = Instant::now();
         let at = {
-            let mut tasks = self.lock();
+            let mut tasks = self.tasks.lock();
             tasks.push(Task {
                 node: call.node.clone(),
                 kind: if nested.is_some() || is_missing { TaskKind::Capability } else { call.kind.into() },
@@ -152,7 +143,7 @@ impl<'s> Calls<'s> {
             Some(nested) => self.run_nested(&call, nested).await,
             None => (self.call_tool(&call).await, None),
         };
-        if let Some(task) = self.lock().get_mut(at) {
+        if let Some(task) = self.tasks.lock().get_mut(at) {
             task.duration_ms = millis(started.elapsed());
             task.success = answer.is_ok();
             task.result = answer.as_ref().ok().cloned();
@@ -217,7 +208,7 @@ impl<'s> Calls<'s> {
         };
         let calls = Calls::new(self.shared);
         let mut run = call.nested_run(&nested.executable, args);
-        let found = locked(&self.shared.found.names).clone();
+        let found = self.shared.found.names.lock().clone();
         if !found.is_empty() {
             run =
                 run.with_names(self.shared.plan.names().into_iter().chain(found).collect::<HashMap<_, _>>());
@@ -233,10 +224,6 @@ impl<'s> Calls<'s> {
         };
         (answer, Some(outcome))
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The arguments with the defaults of the capability's schema, or what is wrong with them.

@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rmcp::model::Tool;
 
 use crate::scope::Scope;
@@ -83,12 +84,12 @@ impl State {
 impl KnownTools {
     /// To be asked before Postgres is.
     pub(crate) fn moment(&self) -> Moment {
-        Moment(self.lock().now)
+        Moment(self.0.lock().now)
     }
 
     /// The scope's list, unless something may have become of it that isn't known.
     pub(crate) fn list(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
-        let state = self.lock();
+        let state = self.0.lock();
         let known = state.scopes.get(scope)?;
         let said = known.list.as_ref().filter(|said| state.is_current(&known.place, said))?;
         Some(said.what.clone())
@@ -96,11 +97,11 @@ impl KnownTools {
 
     /// The scope's list as it was, for when Postgres is away: an agent in the middle of its work keeps its tools.
     pub(crate) fn last_list(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
-        Some(self.lock().scopes.get(scope)?.list.as_ref()?.what.clone())
+        Some(self.0.lock().scopes.get(scope)?.list.as_ref()?.what.clone())
     }
 
     pub(crate) fn keep_list(&self, scope: &Scope, tools: Arc<Vec<Tool>>, asked: Moment) {
-        if let Some(known) = self.lock().of(scope)
+        if let Some(known) = self.0.lock().of(scope)
             // A late answer is an old one.
             && known.list.as_ref().is_none_or(|said| said.asked <= asked)
         {
@@ -110,14 +111,14 @@ impl KnownTools {
 
     /// Which server's tool this wire name stands for in the scope, if that is known for sure.
     pub(crate) fn server_tool(&self, scope: &Scope, name: &str) -> Option<ServerTool> {
-        let state = self.lock();
+        let state = self.0.lock();
         let known = state.scopes.get(scope)?;
         let said = known.server_tools.get(name).filter(|said| state.is_current(&known.place, said))?;
         Some(said.what.clone())
     }
 
     pub(crate) fn keep_server_tool(&self, scope: &Scope, name: String, tool: ServerTool, asked: Moment) {
-        if let Some(known) = self.lock().of(scope)
+        if let Some(known) = self.0.lock().of(scope)
             && known.server_tools.get(&name).is_none_or(|said| said.asked <= asked)
         {
             known.server_tools.insert(name, Said::new(tool, asked));
@@ -126,7 +127,7 @@ impl KnownTools {
 
     /// The tools of this `org.project` are others now.
     pub(crate) fn changed(&self, place: &str) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.now += 1;
         let now = state.now;
         if state.changed.len() >= MOST_PLACES {
@@ -138,14 +139,10 @@ impl KnownTools {
 
     /// Changes are heard from now on, or no longer; either way some may have been missed.
     pub(crate) fn set_listening(&self, listening: bool) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.now += 1;
         state.listening = listening;
         state.all_changed = state.now;
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

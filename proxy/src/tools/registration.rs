@@ -1,11 +1,8 @@
 //! Keeps what Postgres knows of the downstream servers' tools up to date, in every scope that is in use.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::Catalog;
@@ -29,12 +26,12 @@ impl Registration {
         self.lock().contains(&(place.to_owned(), server.to_owned()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<(String, String)>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
+        self.done.lock()
     }
 
     fn add_scope(&self, scope: &Scope) {
-        let mut scopes = self.scopes_in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scopes = self.scopes_in_use.lock();
         if !scopes.contains(scope) {
             scopes.insert(scope.clone());
         }
@@ -42,7 +39,7 @@ impl Registration {
 
     /// One scope for each organisation and project.
     fn projects_in_use(&self) -> Vec<Scope> {
-        let scopes = self.scopes_in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let scopes = self.scopes_in_use.lock();
         let mut seen = HashSet::new();
         scopes.iter().filter(|scope| seen.insert(scope.place())).cloned().collect()
     }

@@ -159,7 +159,7 @@ async fn broken_off(State(said): State<Said>, headers: HeaderMap, Json(message):
         let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
         ([("mcp-session-id", "s")], Json(body)).into_response()
     };
-    said.lock().unwrap().push(message.clone());
+    said.lock().push(message.clone());
     match message["method"].as_str() {
         Some("initialize") => answer(json!({
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
@@ -190,7 +190,7 @@ async fn next_stream(headers: HeaderMap) -> Response {
     ([(CONTENT_TYPE, "text/event-stream")], answer).into_response()
 }
 
-type Said = Arc<std::sync::Mutex<Vec<Value>>>;
+type Said = Arc<parking_lot::Mutex<Vec<Value>>>;
 
 async fn broken_server() -> (Downstreams, Said) {
     let said = Said::default();
@@ -207,6 +207,6 @@ async fn behind_http_an_answer_is_fetched_where_its_stream_broke_off() {
     let answer = pass_through(&servers, "broken", "late", json!({})).await.unwrap();
     assert_eq!(text(&answer), "at last");
     let declined = json!({"jsonrpc": "2.0", "id": "q", "result": {"roots": []}});
-    until("its question is answered", async || said.lock().unwrap().contains(&declined).then_some(())).await;
+    until("its question is answered", async || said.lock().contains(&declined).then_some(())).await;
     servers.close().await;
 }

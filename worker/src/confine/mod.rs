@@ -121,6 +121,7 @@ fn close_descriptors() {
 }
 
 /// Both ways of asking for the time look something up when first asked: the kernel's fast path and the time zone's file.
+#[expect(clippy::disallowed_methods, reason = "the process has one thread")]
 fn settle_clock() {
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     // SAFETY: the process has one thread, and nothing else reads the environment.

@@ -1,10 +1,8 @@
 //! Waits for a slot of a fair queue, without blocking.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::{
@@ -128,7 +126,7 @@ impl FairGate {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock, and the state is whole at every step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -9,13 +9,14 @@ mod seat;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 pub use self::{
@@ -225,7 +226,7 @@ impl Drop for Lease<'_> {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock, and the state is whole at every step.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn check(&self, run: &Run) -> Result<(), Failure> {
@@ -385,7 +386,7 @@ impl Shared {
             }
         }
         let pause = back_off(state.failures);
-        drop(self.closing.wait_timeout_while(state, pause, |state| !state.closed));
+        self.closing.wait_while_for(&mut state, |state| !state.closed, pause);
     }
 
     fn shut(&self) {

@@ -3,11 +3,12 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use bytes::{Buf as _, BytesMut};
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::{ServiceError, transport::DynamicTransportError};
 use tokio::io::AsyncWrite;
 
@@ -91,8 +92,8 @@ impl Output {
         .await;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Pipe> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pipe> {
+        self.0.lock()
     }
 }
 

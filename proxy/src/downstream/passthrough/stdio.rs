@@ -3,12 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::ServiceError;
 use serde_json::{json, value::RawValue};
 use tokio::sync::oneshot;
@@ -57,8 +58,8 @@ impl Answers {
         Ok(Awaited { id, receiver: Some(receiver), answers: self.clone(), output: output.clone() })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock()
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -28,6 +28,7 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
     request::Parts,
 };
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{ErrorData, ProtocolVersion};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -185,8 +186,8 @@ impl Passthrough {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), CancellationToken>> {
+        self.running.lock()
     }
 }
 
@@ -235,7 +236,7 @@ impl Future for PendingAnswer {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(call) = &mut self.call else { return Poll::Ready(None) };
-        let call = call.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let call = call.get_mut();
         let answer = ready!(call.as_mut().poll(context));
         self.call = None;
         Poll::Ready(answer)
@@ -245,7 +246,7 @@ impl Future for PendingAnswer {
 impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.app.lifecycle.calls.spawn(call.into_inner().unwrap_or_else(PoisonError::into_inner));
+            self.app.lifecycle.calls.spawn(call.into_inner());
         }
     }
 }
@@ -258,6 +259,6 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.calls.lock().remove(&self.key);
     }
 }
