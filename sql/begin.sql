@@ -96,6 +96,7 @@ BEGIN
   compiled := pml_internal.pml_compile(code);
   SELECT r.id, r.display_name INTO existing FROM pml_internal.pml_same_code(compiled ->> 'hash', new_name) AS r;
   IF new_name IS NOT NULL THEN
+    PERFORM pml_internal.pml_check_not_recursive(code, new_name);
     PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
     -- A name that is a tool's is told after the run, which needs no name.
     PERFORM pml_internal.pml_check_name_untaken(here_org, here_project, new_name, existing.id);

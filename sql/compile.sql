@@ -74,11 +74,30 @@ BEGIN
                    (SELECT r.id FROM pml.capability_records r
                     WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
                                   WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = wanted.place)
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
+                   -- As the list of tools suggests them: with _ for -, which no identifier has, and a name without a colon
+                   -- after the namespace of its birth.
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.hyphenated
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.plain
+                      AND r.namespace = split_part(wanted.written, ':', 1)
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.plain_hyphenated
+                      AND r.namespace = split_part(wanted.written, ':', 1)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
           FROM (SELECT name AS written, name ~ '^[^.:]+[.][^.:]+:' AS is_elsewhere,
                        CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name
                             ELSE pml_internal.pml_scoped(pml_capabilities_named.org, pml_capabilities_named.project, name)
-                       END AS place
+                       END AS place,
+                       CASE WHEN name ~ '^[^.]*_[^.]*$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
+                         pml_capabilities_named.project, translate(name, '_', '-')) END AS hyphenated,
+                       CASE WHEN name ~ '^[^.:]+:[^.:]+$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
+                         pml_capabilities_named.project, split_part(name, ':', 2)) END AS plain,
+                       CASE WHEN name ~ '^[^.:]+:[^.:_]*_[^.:]*$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
+                         pml_capabilities_named.project, translate(split_part(name, ':', 2), '_', '-')) END AS plain_hyphenated
                 -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
                 -- the policy would be asked for every row of all tenants.
                 FROM unnest(names) AS name OFFSET 0) AS wanted OFFSET 0) AS found
@@ -157,6 +176,29 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compile(text) IS
   'All that saving this code here would keep: hash, linked, executable, structure, parameters, output, tools, capabilities, unresolved';
+
+CREATE FUNCTION pml_internal.pml_check_not_recursive(code text, name text) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  -- What every spelling of the name has in common; most code hasn't, and needs no parsing.
+  action text := lower(translate(split_part(name, ':', 1 + (strpos(name, ':') > 0)::integer), '_-', ''));
+BEGIN
+  IF name IS NULL OR strpos(lower(translate(code, '_-', '')), action) = 0
+     OR name <> ALL (pml_internal.pml_code_names(code))
+     -- Another capability, which holds the name: that is another error.
+     OR pml_internal.pml_capabilities_named(pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[name]) ? name THEN
+    RETURN;
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'PM005',
+    MESSAGE = format('Invalid code: line %s calls "%s", which is the name of this code itself', coalesce((
+      SELECT min(l.number) FROM string_to_table(code, E'\n') WITH ORDINALITY AS l (line, number)
+      WHERE strpos(lower(translate(l.line, '_-', '')), action) > 0), 1), name),
+    HINT = 'A capability can''t call itself. Use a loop, or a function inside the code; or give the code another name.';
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_not_recursive(text, text) IS
+  'An error if the code calls the name under which it is to be saved';
 
 CREATE FUNCTION pml_internal.pml_transform(code text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED

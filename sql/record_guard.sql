@@ -113,7 +113,8 @@ BEGIN
   -- A name that it had before is valid, whatever the rules are today.
   IF NOT EXISTS (SELECT FROM pml.capability_aliases a
                  WHERE a.org = old.org AND a.project = old.project AND a.alias = new_name AND a.target_fqdn = old.id) THEN
-    PERFORM pml_internal.pml_check_name(coalesce(new_name, ''));
+    PERFORM pml_internal.pml_check_name(coalesce(new_name, '')),
+            pml_internal.pml_check_not_recursive(old.code_snippet, new_name);
   END IF;
   RETURN new_name;
 END

@@ -29,6 +29,7 @@ BEGIN
   IF lift_literals THEN
     new_code := pml_internal.pml_lift_literals(new_code) ->> 'code';
   END IF;
+  PERFORM pml_internal.pml_check_not_recursive(new_code, pml_register.name);
   compiled := pml_internal.pml_compile(new_code);
   wanted.display_name := pml_register.name;
   wanted.code_snippet := compiled ->> 'linked';
