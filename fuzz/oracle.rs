@@ -23,8 +23,10 @@ const REASONS: &[&str] = &[
     // The sandbox has no modules, and the probes have names of their own.
     "isn't available in a capability",
     "is reserved",
+    "the character U+0000",
     // The engine takes it, but our parser can't: it reads a module.
     "'new.target' is only allowed",
+    "`await` cannot be used as an identifier",
     // The standard forbids these; the engine forgets some of them.
     "is already declared",
     "a private field can't be deleted",
@@ -37,12 +39,17 @@ const REASONS: &[&str] = &[
 
 /// What the engine says against the code, if it doesn't take it.
 pub fn engine_refusal(code: &str) -> Option<String> {
-    let source = ["(", BEFORE, "\"use strict\";", code, AFTER, ")"].concat();
+    // As the worker has it: the code may declare names like those of its arguments.
+    let source = [
+        "(function (args, mcp, capabilities) { return async function main() { \"use strict\"; ",
+        code,
+        "\n} })",
+    ];
     stacker::grow(STACK, || {
         let runtime = Runtime::new().expect("a runtime");
         runtime.set_max_stack_size(STACK / 2);
         Context::full(&runtime).expect("a context").with(|ctx| {
-            if ctx.eval::<Value<'_>, _>(source).is_ok() {
+            if ctx.eval::<Value<'_>, _>(source.concat()).is_ok() {
                 return None;
             }
             let thrown = ctx.catch();

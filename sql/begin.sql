@@ -118,7 +118,8 @@ BEGIN
         -- As it is: what is null in a source means something.
         || CASE WHEN source IS NULL THEN '{}' ELSE jsonb_build_object('source', source) END, timeout),
     'executable', compiled -> 'executable', 'args', args, 'name', new_name, 'fqdn', NULL, 'version', NULL,
-    'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'tools', called -> 'tools', 'dag', dag);
+    'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'missing', called -> 'missing',
+    'tools', called -> 'tools', 'dag', dag);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_begin_code(jsonb) IS 'The plan for new code';
@@ -136,7 +137,8 @@ DECLARE
   plan jsonb;
 BEGIN
   SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
-         v.version, v.executable, v.code_snippet, v.parameters_schema, v.tools_used, v.capabilities_used,
+         v.version, v.executable, v.code_snippet, v.parameters_schema, v.capabilities_used,
+         CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END AS tools_used,
          CASE WHEN v.version = r.version THEN coalesce(r.structure, v.structure) ELSE v.structure END AS structure
   INTO ran
   FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id

@@ -22,6 +22,7 @@ DECLARE
   frontier text[] := keys;
   level jsonb;
   found jsonb := jsonb_build_object();
+  missing jsonb := jsonb_build_object();
   all_tools text[] := tools;
 BEGIN
   -- Level by level; what can't be seen is left out, and fails when it is called.
@@ -37,12 +38,14 @@ BEGIN
     JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = located.at[2]::integer;
     SELECT all_tools || coalesce(array_agg(DISTINCT tool), '{}') INTO all_tools
     FROM jsonb_each(level) AS c, jsonb_array_elements_text(c.value -> 'tools') AS tool WHERE tool <> ALL (all_tools);
+    SELECT missing || coalesce(jsonb_object_agg(key, pml_internal.pml_shown_name(key)), '{}') INTO missing
+    FROM unnest(frontier) AS key WHERE NOT level ? key;
     found := found || level;
     frontier := ARRAY(SELECT DISTINCT called FROM jsonb_each(level) AS c, jsonb_array_elements_text(c.value -> 'calls') AS called
-                      WHERE NOT found ? called);
+                      WHERE NOT found ? called AND NOT missing ? called);
   END LOOP;
-  RETURN jsonb_build_object('capabilities', found, 'tools', all_tools);
+  RETURN jsonb_build_object('capabilities', found, 'missing', missing, 'tools', all_tools);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_called(text[], text[]) IS
-  'The capabilities that code calls, and those that they call, by the keys under which they are called; and all tools';
+  'The capabilities that code calls, and those that they call, by the keys under which they are called; what stands for those that are gone; and all tools';

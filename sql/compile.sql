@@ -172,19 +172,20 @@ BEGIN
   IF code !~ '[\w-]\.[\w-]+\.[\w-]+\.[\w-]+\.[0-9a-f]{4}' THEN
     RETURN code;
   END IF;
-  SELECT jsonb_object_agg(r.id,
+  SELECT jsonb_object_agg(called.key, coalesce(
            -- A name that is a tool's too would mean the tool when the code is saved again.
-           CASE WHEN (r.org, r.project) = (pml_internal.pml_org(), pml_internal.pml_project())
-                  AND pml_internal.pml_tool_called(r.org, r.project, r.display_name) IS NULL THEN r.display_name
-                ELSE format('%s.%s:%s', r.org, r.project, r.display_name) END)
+           (SELECT format('%s.%s:%s', r.org, r.project, r.display_name) FROM pml.capability_records r
+            WHERE r.id = called.key AND r.deleted_at IS NULL
+              AND pml_internal.pml_tool_called(r.org, r.project, r.display_name) IS NOT NULL),
+           pml_internal.pml_shown_name(called.key)))
   INTO names
-  FROM pml.capability_records r
-  WHERE r.id = ANY (pml_internal.pml_code_names(pml_display_code.code)) AND r.deleted_at IS NULL;
+  FROM unnest(pml_internal.pml_code_names(pml_display_code.code)) AS called (key)
+  WHERE pml_internal.pml_is_fqdn(called.key);
   RETURN CASE WHEN names IS NULL THEN code ELSE pml_internal.pml_display_with(code, names) END;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_display_code(text) IS
-  'The reverse of pml_transform: FQDNs become the names that their capabilities have today';
+  'The reverse of pml_transform: FQDNs become the names that their capabilities have today, or what stands for those that are gone';
 
 CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED

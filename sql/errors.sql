@@ -36,9 +36,13 @@ COMMENT ON FUNCTION pml_internal.pml_check_changed(boolean, text, text) IS
 CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  named text[] := regexp_match(tool_name, '^mcp__(.+?)__(.+)$');
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'PM001',
-    MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool_name)),
+    -- What has the form of a capability's tool may have been one.
+    MESSAGE = CASE WHEN named IS NULL THEN format('Tool not found: %s', pml_internal.pml_excerpt(tool_name))
+                   ELSE format('Capability not found: %s', pml_internal.pml_excerpt(named[1] || ':' || named[2])) END,
     HINT = coalesce((SELECT format('Did you mean "%s"?',
                                     pml_internal.pml_nearest(pml_tool_not_found.tool_name, array_agg(n.tool_name::text)))
                      FROM (SELECT t.tool_name FROM pml.tool_names t

@@ -35,7 +35,7 @@ BEGIN
     WHERE jsonb_typeof(t.task -> 'run') = 'object'),
   tasks AS MATERIALIZED (
     SELECT r.id AS run_id, t.task, t.number, r.place || t.number::integer AS place,
-           called.id AS fqdn, pml_internal.pml_name_here(called.org, called.project, called.display_name) AS called_name
+           called.id AS fqdn
     FROM runs r
     CROSS JOIN jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
     -- What the caller can't see is not linked to, whatever the outcome says.
@@ -76,8 +76,9 @@ BEGIN
         WHERE counted_as IS NOT NULL
         UNION ALL
         SELECT t.place,
-               CASE t.task ->> 'kind' WHEN 'tool' THEN split_part(t.task ->> 'target', ':', 1) ELSE 'pml-capabilities' END,
-               coalesce(t.called_name, t.task ->> 'target'), t.fqdn, (t.task -> 'success')::boolean,
+               CASE WHEN t.task ->> 'kind' = 'tool' AND NOT pml_internal.pml_is_fqdn(t.task ->> 'target')
+                    THEN split_part(t.task ->> 'target', ':', 1) ELSE 'pml-capabilities' END,
+               pml_internal.pml_shown_name(t.task ->> 'target'), t.fqdn, (t.task -> 'success')::boolean,
                pml_internal.pml_duration(t.task -> 'duration_ms'), pml_internal.pml_error_text(t.task -> 'error')
         FROM tasks t) AS u
   ORDER BY u.place;
@@ -97,6 +98,7 @@ DECLARE
   ran record;
   kept_fqdn text;
   warning text;
+  unawaited text;
   shown jsonb;
 BEGIN
   -- A second report of the same run waits here for the first, and gets its answer.
@@ -110,10 +112,15 @@ BEGIN
   END IF;
   PERFORM pml_internal.pml_check_outcome(outcome);
   went_well := (outcome -> 'success')::boolean;
+  unawaited := pml_internal.pml_unawaited(outcome);
 
   IF state.mode = 'call_by_name' THEN
     kept_fqdn := state.learning_context ->> 'fqdn';
     warning := state.learning_context ->> 'warning';
+  ELSIF went_well AND unawaited IS NOT NULL
+    AND jsonb_path_exists(outcome -> 'tasks', '$[*] ? (@.awaited == false && @.success == false)') THEN
+    -- Part of what it was to do wasn't done, so it isn't code that worked.
+    warning := 'Not saved: await every call, and run it again';
   ELSIF went_well THEN
     BEGIN
       kept_fqdn := pml_internal.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
@@ -139,11 +146,17 @@ BEGIN
   ELSE
     kept_fqdn := (SELECT same.id FROM pml_internal.pml_same_code(state.learning_context ->> 'hash', NULL) AS same);
   END IF;
+  IF went_well AND state.mode = 'direct' AND jsonb_typeof(outcome -> 'tasks') = 'array' AND outcome -> 'tasks' <> '[]' THEN
+    PERFORM pml_internal.pml_note_tools(kept_fqdn, outcome -> 'tasks');
+  END IF;
   SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
   FROM pml.capability_records r WHERE r.id = kept_fqdn;
   shown := CASE WHEN went_well
       THEN jsonb_build_object('status', 'success', 'result', coalesce(outcome -> 'result', 'null'))
-      ELSE jsonb_build_object('status', 'error', 'error', coalesce(nullif(outcome -> 'error', 'null'),
+      ELSE jsonb_build_object('status', 'error', 'error', coalesce(
+             pml_internal.pml_with_excerpt(nullif(outcome -> 'error', 'null'), coalesce(state.learning_context ->> 'code',
+               (SELECT v.code_snippet FROM pml.capability_versions v
+                WHERE v.capability_fqdn = kept_fqdn AND v.version = (state.learning_context -> 'version')::integer))),
              '{"kind": "unknown", "message": "The run failed and did not say why"}')) END
     || jsonb_build_object(
       'mode', state.mode,
@@ -152,7 +165,8 @@ BEGIN
       'dag', state.dag || pml_internal.pml_shown_tasks(outcome -> 'tasks'),
       '_meta', jsonb_build_object('fqdn', ran.id, 'traceId', run_id,
         'version', CASE WHEN state.mode = 'call_by_name' THEN (state.learning_context -> 'version')::integer ELSE ran.version END))
-    || CASE WHEN warning IS NULL THEN '{}' ELSE jsonb_build_object('warning', warning) END;
+    || CASE WHEN coalesce(warning, unawaited) IS NULL THEN '{}'
+            ELSE jsonb_build_object('warning', concat_ws('. ', unawaited, warning)) END;
   UPDATE pml.workflow_state w
   SET answer = shown, finished_at = clock_timestamp(),
       -- What the answer has already need not be kept twice.

@@ -34,6 +34,21 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_check_same_code(text, text) IS
   'An error if code that has one name is to get another';
 
+CREATE FUNCTION pml_internal.pml_note_tools(fqdn text, tasks jsonb) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  called text[] := ARRAY(SELECT DISTINCT task ->> 'target' FROM jsonb_array_elements(tasks) AS task
+                         WHERE task ->> 'kind' = 'tool' AND task ->> 'target' LIKE '%_:_%');
+BEGIN
+  UPDATE pml.capability_records r
+  SET tools_used = r.tools_used || ARRAY(SELECT tool FROM unnest(called) AS tool WHERE tool <> ALL (r.tools_used))
+  WHERE r.id = fqdn AND NOT r.tools_used @> called;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_note_tools(text, jsonb) IS
+  'Adds the tools that a run called and the code doesn''t show (mcp[x]) to those that the capability uses';
+
 CREATE FUNCTION pml_internal.pml_keep_code(context jsonb, name text) RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$

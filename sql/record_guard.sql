@@ -51,6 +51,57 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_guard_trust(pml.capability_records) IS
   'An error unless who changes verified or signature is an admin';
 
+CREATE FUNCTION pml_internal.pml_guard_new_trust(old pml.capability_records, new pml.capability_records)
+  RETURNS pml.capability_records
+  LANGUAGE plpgsql IMMUTABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- What changes together with the code was said of the new code.
+  IF new.verified = old.verified THEN
+    new.verified := false;
+  END IF;
+  IF new.signature = old.signature THEN
+    new.signature := NULL;
+  END IF;
+  RETURN new;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_new_trust(pml.capability_records, pml.capability_records) IS
+  'The record with other code: what was verified and signed before was not this code';
+
+CREATE FUNCTION pml_internal.pml_guard_visibility(old pml.capability_records, new pml.capability_records) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  same text;
+BEGIN
+  IF NOT pml_internal.pml_visible(new.org, new.project, new.visibility, new.created_by) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM006',
+      MESSAGE = format('Only who made capability "%s" may make it %s', old.display_name, new.visibility),
+      DETAIL = 'You would no longer see it.',
+      HINT = 'Ask its creator, or copy it with pml_fork: the copy is yours.';
+  END IF;
+  -- Private records of several people may have the same code; shared ones may not.
+  IF new.record_type = 'capability' AND new.version = 1 AND new.forked_from IS NULL AND new.deleted_at IS NULL THEN
+    SELECT r.display_name INTO same
+    FROM pml.capability_records r
+    WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash) = pml_internal.pml_scoped(new.org, new.project, new.code_hash)
+      AND r.id <> new.id AND r.record_type = 'capability' AND r.version = 1 AND r.forked_from IS NULL AND r.deleted_at IS NULL
+      AND (r.visibility = 'private') = (new.visibility = 'private')
+      AND (new.visibility <> 'private' OR r.created_by = new.created_by)
+    LIMIT 1;
+    IF FOUND THEN
+      RAISE EXCEPTION USING ERRCODE = 'PM003',
+        MESSAGE = format('Capability "%s" can''t become %s: its code is already capability "%s" in scope %s.%s',
+                         old.display_name, new.visibility, same, new.org, new.project),
+        HINT = format('Call "%s", or delete one of the two.', same);
+    END IF;
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_guard_visibility(pml.capability_records, pml.capability_records) IS
+  'An error if who changes the visibility would lose sight of the record, or two shared records would have the same code';
+
 CREATE FUNCTION pml_internal.pml_guard_name(old pml.capability_records, new_name text) RETURNS text
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -211,10 +262,10 @@ CREATE FUNCTION pml_internal.pml_guard_routing(old pml.capability_records, new p
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF new.routing_explicit = old.routing_explicit AND new.routing IS DISTINCT FROM old.routing THEN
+  IF new.routing IS NOT NULL AND new.routing_explicit = old.routing_explicit AND new.routing <> old.routing THEN
     new.routing_explicit := true;
   ELSIF NOT new.routing_explicit
-    AND (old.routing_explicit OR new.tools_used IS DISTINCT FROM old.tools_used
+    AND (new.routing IS NULL OR old.routing_explicit OR new.tools_used IS DISTINCT FROM old.tools_used
          OR new.capabilities_used IS DISTINCT FROM old.capabilities_used) THEN
     new.routing := pml_internal.pml_routing_in(old.org, old.project, new.tools_used || new.capabilities_used);
   END IF;
@@ -225,15 +276,15 @@ COMMENT ON FUNCTION pml_internal.pml_guard_routing(pml.capability_records, pml.c
   'The record with the routing that was given, or with that of what it calls';
 
 CREATE FUNCTION pml_internal.pml_guard_stamp(
-    old pml.capability_records, new pml.capability_records, only_structure boolean) RETURNS pml.capability_records
+    old pml.capability_records, new pml.capability_records, only_follows boolean) RETURNS pml.capability_records
   LANGUAGE plpgsql VOLATILE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   new.updated_by := old.updated_by;
   new.updated_at := old.updated_at;
-  -- Neither being used nor knowing more of the tools it calls is being changed. Later versions have later times,
+  -- Neither being used nor following what it calls is being changed. Later versions have later times,
   -- whatever the clock does.
-  IF NOT only_structure AND (new.usage_count, new.success_count, new.total_latency_ms)
+  IF NOT only_follows AND (new.usage_count, new.success_count, new.total_latency_ms)
      IS NOT DISTINCT FROM (old.usage_count, old.success_count, old.total_latency_ms)
      OR new.version > old.version OR new.display_name IS DISTINCT FROM old.display_name THEN
     new.updated_by := pml_internal.pml_actor();
@@ -249,17 +300,20 @@ CREATE FUNCTION pml_internal.pml_record_guard() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  only_structure boolean;
+  only_follows boolean;
   compiled jsonb;
 BEGIN
   IF TG_RELID <> 'pml.capability_records'::regclass THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
-  -- How the extension itself asks for a new structure, when a schema has changed.
-  only_structure := NEW.structure IS NULL AND OLD.structure IS NOT NULL;
+  -- How the extension itself asks for a new structure or routing, when what the code calls has changed.
+  only_follows := NEW.structure IS NULL AND OLD.structure IS NOT NULL OR NEW.routing IS NULL;
   PERFORM pml_internal.pml_guard_identity(OLD, NEW);
   IF (NEW.verified, NEW.signature) IS DISTINCT FROM (OLD.verified, OLD.signature) THEN
     PERFORM pml_internal.pml_guard_trust(OLD);
+  END IF;
+  IF NEW.visibility <> OLD.visibility THEN
+    PERFORM pml_internal.pml_guard_visibility(OLD, NEW);
   END IF;
   IF NEW.display_name IS DISTINCT FROM OLD.display_name THEN
     NEW.display_name := pml_internal.pml_guard_name(OLD, NEW.display_name);
@@ -275,12 +329,19 @@ BEGIN
     END IF;
     NEW := pml_internal.pml_guard_code(OLD, NEW, compiled);
     NEW := pml_internal.pml_guard_schemas(OLD, NEW, compiled);
+  ELSIF NEW.code_snippet IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('"%s" is a server, and has no code', OLD.display_name),
+      HINT = 'Change its code_url or version_tag with pml_register_server.';
+  END IF;
+  IF (NEW.code_snippet, NEW.code_url) IS DISTINCT FROM (OLD.code_snippet, OLD.code_url) THEN
+    NEW := pml_internal.pml_guard_new_trust(OLD, NEW);
   END IF;
   NEW := pml_internal.pml_guard_version(OLD, NEW);
   IF OLD.record_type = 'capability' THEN
     NEW := pml_internal.pml_guard_routing(OLD, NEW);
   END IF;
-  NEW := pml_internal.pml_guard_stamp(OLD, NEW, only_structure);
+  NEW := pml_internal.pml_guard_stamp(OLD, NEW, only_follows);
   RETURN NEW;
 END
 $$;

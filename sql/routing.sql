@@ -36,6 +36,41 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_routing_in(text, text, text[]) IS 'pml_routing, seen from the given scope';
 
+CREATE FUNCTION pml_internal.pml_follow_routing(changed pml.capability_records, former_name text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  frontier text[] := ARRAY[changed.id];
+  servers text[] := ARRAY[substr(changed.display_name, 5), substr(former_name, 5)];
+BEGIN
+  IF changed.record_type = 'mcp-server' THEN
+    -- Who can't see a server doesn't use it; base servers are everybody's who has none of that name.
+    WITH followed AS (
+      UPDATE pml.capability_records r SET routing = NULL
+      WHERE ((r.org, r.project) = (changed.org, changed.project) OR (changed.org, changed.project) = ('pml', 'std'))
+        AND (changed.visibility <> 'private' OR r.created_by = changed.created_by)
+        AND r.record_type = 'capability' AND r.deleted_at IS NULL AND NOT r.routing_explicit
+        AND EXISTS (SELECT FROM unnest(r.tools_used) AS tool WHERE split_part(tool, ':', 1) = ANY (servers))
+        AND r.routing <> pml_internal.pml_routing_in(r.org, r.project, r.tools_used || r.capabilities_used)
+      RETURNING r.id)
+    SELECT coalesce(array_agg(f.id), '{}') INTO frontier FROM followed f;
+  END IF;
+  -- Level by level. Each follows at most once in either direction, so that this ends in circles too.
+  WHILE frontier <> '{}' LOOP
+    WITH followed AS (
+      UPDATE pml.capability_records r SET routing = NULL
+      WHERE r.id IN (SELECT d.from_fqdn FROM pml.capability_dependencies d
+                     WHERE d.to_fqdn = ANY (frontier) AND d.edge_type = 'contains')
+        AND r.deleted_at IS NULL AND NOT r.routing_explicit
+        AND r.routing <> pml_internal.pml_routing_in(r.org, r.project, r.tools_used || r.capabilities_used)
+      RETURNING r.id)
+    SELECT coalesce(array_agg(f.id), '{}') INTO frontier FROM followed f;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_follow_routing(pml.capability_records, text) IS
+  'Has what calls a record whose routing changed, directly or through others, follow it where its own wasn''t given';
+
 CREATE FUNCTION pml_internal.pml_routing(tools text[]) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$

@@ -15,6 +15,29 @@ CREATE FUNCTION pml_internal.pml_names_here(fqdns text[]) RETURNS jsonb
 $$;
 COMMENT ON FUNCTION pml_internal.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
 
+CREATE FUNCTION pml_internal.pml_is_fqdn(key text) RETURNS boolean
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN pg_catalog.split_part(key, '@', 1) ~ '^([A-Za-z_][A-Za-z0-9_-]*[.]){4}[0-9a-f]+$';
+COMMENT ON FUNCTION pml_internal.pml_is_fqdn(text) IS 'Whether this has the form of an FQDN, with or without a version';
+
+-- In PL/pgSQL, which keeps the plan. A name that the reader may not know is told to nobody, not even as part of the FQDN.
+CREATE FUNCTION pml_internal.pml_shown_name(key text) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT pml_internal.pml_is_fqdn(key) THEN
+    RETURN key;
+  END IF;
+  RETURN coalesce(
+    (SELECT CASE WHEN r.deleted_at IS NULL THEN pml_internal.pml_name_here(r.org, r.project, r.display_name)
+                 ELSE 'deleted:' || r.display_name END
+     FROM pml.capability_records r WHERE r.id = split_part(key, '@', 1)),
+    'unknown:capability');
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_shown_name(text) IS
+  'What stands for a call''s target (FQDN, FQDN@version, or server:tool) where agents read: the name as seen from here, deleted:name, or unknown:capability';
+
 CREATE FUNCTION pml_internal.pml_shown_clash(org text, project text, name text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
@@ -46,10 +69,9 @@ BEGIN
   END IF;
   RETURN jsonb_build_object('edges', structure -> 'edges', 'nodes', (
     SELECT jsonb_agg((n.node - ARRAY['arguments', 'capabilityId']) || CASE WHEN n.node ? 'capabilityId'
-             THEN jsonb_build_object('capability', coalesce(pml_internal.pml_name_here(r.org, r.project, r.display_name), 'not found'))
+             THEN jsonb_build_object('capability', pml_internal.pml_shown_name(n.node ->> 'capabilityId'))
              ELSE '{}' END ORDER BY n.place)
-    FROM jsonb_array_elements(structure -> 'nodes') WITH ORDINALITY AS n (node, place)
-    LEFT JOIN pml.capability_records r ON r.id = n.node ->> 'capabilityId'));
+    FROM jsonb_array_elements(structure -> 'nodes') WITH ORDINALITY AS n (node, place)));
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_shown_dag(jsonb) IS
@@ -66,15 +88,57 @@ BEGIN
   RETURN (
     SELECT jsonb_build_object('tasks', jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
              'taskId', 't' || t.number, 'node', t.task -> 'node', 'kind', t.task -> 'kind',
-             'name', CASE WHEN t.task ->> 'kind' = 'tool' THEN t.task ->> 'target'
-                          ELSE coalesce(pml_internal.pml_name_here(r.org, r.project, r.display_name), 'not found') END,
+             'name', pml_internal.pml_shown_name(t.task ->> 'target'),
              'success', t.task -> 'success', 'durationMs', pml_internal.pml_duration(t.task -> 'duration_ms'),
              'resultPreview', pml_internal.pml_preview(t.task -> 'result'),
              'error', pml_internal.pml_error_text(t.task -> 'error'))) ORDER BY t.number) FILTER (WHERE t.number <= 50))
            || CASE WHEN count(*) > 50 THEN jsonb_build_object('omittedTasks', count(*) - 50) ELSE '{}' END
-    FROM jsonb_array_elements(tasks) WITH ORDINALITY AS t (task, number)
-    LEFT JOIN pml.capability_records r
-      ON t.task ->> 'kind' = 'capability' AND r.id = split_part(t.task ->> 'target', '@', 1));
+    FROM jsonb_array_elements(tasks) WITH ORDINALITY AS t (task, number));
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_shown_tasks(jsonb) IS 'The calls of a run as agents see them: names and the beginning of each result';
+
+CREATE FUNCTION pml_internal.pml_unawaited(outcome jsonb) RETURNS text
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- Nearly always there is none; only the tasks themselves are looked at, never their results.
+  IF NOT jsonb_path_exists(coalesce(outcome -> 'tasks', '[]'), '$[*] ? (@.awaited == false || exists (@.run))') THEN
+    RETURN NULL;
+  END IF;
+  RETURN (
+    WITH RECURSIVE runs (run, inside, place) AS (
+      SELECT outcome, NULL::text, '{}'::integer[]
+      UNION ALL
+      SELECT t.task -> 'run', pml_internal.pml_shown_name(t.task ->> 'target'), r.place || t.number::integer
+      FROM runs r, jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
+      WHERE jsonb_typeof(t.task -> 'run') = 'object'),
+    left_alone AS (
+      SELECT r.place || t.number::integer AS place,
+             concat('line ' || (t.task ->> 'line'), ' of `' || r.inside || '`',
+                    CASE WHEN coalesce(t.task ->> 'line', r.inside) IS NOT NULL THEN ': ' END,
+                    '`', pml_internal.pml_excerpt(pml_internal.pml_shown_name(t.task ->> 'target')), '` was not awaited',
+                    CASE WHEN NOT (t.task -> 'success')::boolean
+                         THEN ' and failed: ' || coalesce(pml_internal.pml_error_text(t.task -> 'error'), 'it did not say why') END) AS told
+      FROM runs r, jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
+      WHERE t.task -> 'awaited' = 'false')
+    SELECT string_agg(l.told, '; ' ORDER BY l.number) FILTER (WHERE l.number <= 10)
+           || CASE WHEN count(*) > 10 THEN format('; and %s more', count(*) - 10) ELSE '' END
+    FROM (SELECT told, row_number() OVER (ORDER BY place) AS number FROM left_alone) AS l);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_unawaited(jsonb) IS
+  'The calls of a run, and of the runs inside it, that the code did not await; NULL if it awaited all';
+
+CREATE FUNCTION pml_internal.pml_with_excerpt(error jsonb, code text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  line integer := CASE WHEN jsonb_typeof(error -> 'line') = 'number' THEN least((error ->> 'line')::numeric, 2147483647)::integer END;
+  excerpt text := CASE WHEN line > 0 AND code <> ''
+    THEN btrim(split_part(pml_internal.pml_display_code(code), E'\n', line), E' \t\r') END;
+BEGIN
+  RETURN CASE WHEN excerpt <> '' THEN error || jsonb_build_object('excerpt', pml_internal.pml_excerpt(excerpt)) ELSE error END;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_with_excerpt(jsonb, text) IS 'The error of a run with the line of the code that it names';

@@ -131,6 +131,18 @@ BEGIN
     WHERE d.to_fqdn = NEW.id AND r.id = d.from_fqdn AND r.id <> NEW.id AND r.deleted_at IS NULL;
   END IF;
 
+  IF NEW.record_type = 'mcp-server' THEN
+    IF is_new OR (NEW.routing, NEW.display_name, NEW.visibility, NEW.deleted_at)
+                 IS DISTINCT FROM (OLD.routing, OLD.display_name, OLD.visibility, OLD.deleted_at) THEN
+      PERFORM pml_internal.pml_follow_routing(NEW, CASE WHEN NOT is_new THEN OLD.display_name END);
+    END IF;
+  -- A record that itself only follows is in the middle of such a walk.
+  ELSIF NOT is_new AND NEW.routing <> OLD.routing AND
+        (NEW.routing_explicit OR (NEW.routing_explicit, NEW.tools_used, NEW.capabilities_used)
+                                 IS DISTINCT FROM (OLD.routing_explicit, OLD.tools_used, OLD.capabilities_used)) THEN
+    PERFORM pml_internal.pml_follow_routing(NEW, NULL);
+  END IF;
+
   IF NOT is_new AND NEW.deleted_at IS NOT NULL THEN
     IF current_setting('pml.force_delete') <> 'on' AND EXISTS (
          SELECT FROM pml.capability_dependencies d JOIN pml.capability_records r ON r.id = d.from_fqdn

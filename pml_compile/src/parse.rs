@@ -52,6 +52,16 @@ impl<'a> Parsed<'a> {
                 hint: Some("split it into several capabilities, and pass data as arguments".to_owned()),
             });
         }
+        if let Some(at) = memchr::memchr(0, code.as_bytes()) {
+            let message = "the code has the character U+0000, which Postgres can't store";
+            return Err(CompileError::at(
+                code,
+                at,
+                ErrorKind::Unsupported,
+                message,
+                Some("write it as `\\0`"),
+            ));
+        }
         interrupt::check()?;
         let levels = check_depth(code)?;
         interrupt::check()?;
@@ -159,6 +169,8 @@ fn syntax_error(code: &str, error: &Error) -> CompileError {
     };
     let hint = match error.kind() {
         SyntaxError::ImportExportInScript | SyntaxError::NonTopLevelImportExport => Some(NO_MODULES),
+        // Outside of functions it takes an `await` for a name when the line ends there.
+        SyntaxError::InvalidIdentInAsync => Some("put what is awaited on the line of its `await`"),
         _ => None,
     };
     CompileError::at(code, offset(error.span().lo), ErrorKind::Syntax, message, hint)
@@ -382,6 +394,20 @@ mod tests {
         assert!(error.message.contains("expected `)`"), "{error}");
         let error = refused("let a b = 1");
         assert!(error.message.contains("expected"), "{error}");
+    }
+
+    #[test]
+    fn an_await_and_its_value_stand_on_one_line() {
+        let error = refused("const a = await\n  mcp.a.b()");
+        assert_eq!((error.kind, error.line, error.column), (ErrorKind::Syntax, 1, 11), "{error}");
+        assert_eq!(error.hint(), "put what is awaited on the line of its `await`");
+        assert!(Parsed::of("const f = async () => await\n  mcp.a.b()").is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_stored_is_refused() {
+        let error = refused("const a = 1;\nconst b = 'c\0'");
+        assert_eq!((error.kind, error.line, error.column), (ErrorKind::Unsupported, 2, 13), "{error}");
     }
 
     #[test]

@@ -151,8 +151,13 @@ pub(crate) fn as_call(expr: &Expr) -> Option<(&Expr, &[ExprOrSpread], Span, bool
     }
 }
 
+/// `None` also for text with a NUL, which Postgres can't store: it is known only when the code runs.
 pub(crate) fn text_of(literal: &Str) -> Option<&str> {
-    literal.value.as_str()
+    literal.value.as_str().filter(|text| is_storable(text))
+}
+
+pub(crate) fn is_storable(text: &str) -> bool {
+    !text.contains('\0')
 }
 
 /// A string known while compiling: a string literal or a template with nothing filled in.
@@ -160,7 +165,8 @@ pub(crate) fn static_text(expr: &Expr) -> Option<String> {
     match unwrap(expr) {
         Expr::Lit(Lit::Str(literal)) => text_of(literal).map(str::to_owned),
         Expr::Tpl(template) if template.exprs.is_empty() => {
-            template.quasis.first()?.cooked.as_ref()?.as_str().map(str::to_owned)
+            let text = template.quasis.first()?.cooked.as_ref()?.as_str();
+            text.filter(|text| is_storable(text)).map(str::to_owned)
         }
         _ => None,
     }
@@ -275,6 +281,9 @@ pub(crate) fn draft_of(bindings: &Bindings, expr: &Expr) -> Draft {
                     .cooked
                     .as_ref()
                     .map_or_else(String::new, |text| text.to_string_lossy().into_owned());
+                if !is_storable(&text) {
+                    return Draft::Source(template.span);
+                }
                 if !text.is_empty() {
                     parts.push(TemplatePart::Text(text));
                 }

@@ -76,14 +76,14 @@ const TOOL_PREFIX: &str = "cap:";
 
 fn locate(text: &str) -> Result<Located<'_>> {
     let caller = Caller::current();
-    let parsed = Spec::parse(text);
-    if let Ok(spec) = parsed
-        && let Some((found, alias)) = find(&caller, &spec)?
+    let given = Spec::parse(text);
+    if let Ok(spec) = &given
+        && let Some((found, alias)) = find(&caller, spec)?
     {
-        return Ok(Located { found, alias, spec });
+        return Ok(Located { found, alias, spec: given? });
     }
     let Some(spec) = text.strip_prefix(TOOL_PREFIX).and_then(|rest| Spec::parse(rest).ok()) else {
-        return Err(not_found(&parsed?));
+        return Err(not_found(&given?));
     };
     match find(&caller, &spec)? {
         Some((found, alias)) => Ok(Located { found, alias, spec }),

@@ -7,7 +7,7 @@ use pml_worker::{FairGate, Limits, Pool, Shares, StartError};
 use crate::{
     config::Config,
     database::{self, Database},
-    downstream::{Downstreams, ServerState},
+    downstream::{DownstreamOptions, Downstreams, ServerState},
     lifecycle::{ENDING, Lifecycle},
     limits::{Questions, RunLimits},
     metrics::{Metrics, Readings},
@@ -54,7 +54,8 @@ impl App {
         }
         let metrics = Arc::new(Metrics::default());
         let database = Database::new(&config.database, metrics.clone());
-        let servers = Downstreams::new(config.servers);
+        let options = DownstreamOptions { passthrough: config.passthrough, ..DownstreamOptions::default() };
+        let servers = Downstreams::new(config.servers, &options);
         let app = Arc::new(App {
             tools: Catalog::new(database.clone(), servers.clone()),
             tokens: Arc::new(Tokens::new(database.clone())),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     config::{Config, DatabaseConfig},
     database::{self, Database, DatabaseError, Ears},
-    downstream::Downstreams,
+    downstream::{DownstreamOptions, Downstreams},
     scope::{Caller, Scope},
 };
 
@@ -192,7 +192,7 @@ impl Report {
 
     async fn servers(&mut self, config: Config) {
         let longest = config.servers.values().map(|server| server.startup_timeout).max().unwrap_or_default();
-        let servers = Downstreams::new(config.servers);
+        let servers = Downstreams::new(config.servers, &DownstreamOptions::default());
         let mut asking = tokio::task::JoinSet::new();
         for name in servers.names() {
             let servers = servers.clone();

@@ -15,6 +15,7 @@ pub mod handler;
 pub mod http;
 mod lifecycle;
 pub mod limits;
+mod lines;
 pub mod logging;
 pub mod metrics;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod request_state;
 pub mod run;
 pub mod scope;
 pub mod serve;
+mod stdio;
 pub mod token_command;
 pub mod tokens;
 pub mod tools;

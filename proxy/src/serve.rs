@@ -13,6 +13,7 @@ use crate::{
     config::{Config, DoorLimits},
     handler::Handler,
     http::{self, Tls, TlsError},
+    stdio,
 };
 
 /// Why serving ended other than by a signal.
@@ -97,7 +98,7 @@ pub async fn over_stdio(config: Config) -> Result<(), ServeError> {
     tokio::pin!(signalled);
     let app = App::start(config).await?;
     let serving =
-        Handler::new(app.clone()).serve_with_ct(rmcp::transport::stdio(), app.lifecycle.stop.child_token());
+        Handler::new(app.clone()).serve_with_ct(stdio::transport(), app.lifecycle.stop.child_token());
     let service = tokio::select! {
         () = &mut signalled => None,
         served = serving => match served {

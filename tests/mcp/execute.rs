@@ -274,3 +274,56 @@ fn a_client_that_goes_away_leaves_a_record() {
         eventually("the record", || sql.text("SELECT min(error_message) FROM pml.execution_trace", &[]));
     assert!(message.contains("cancelled"), "{message}");
 }
+
+#[test]
+fn a_nul_in_a_request_is_refused_in_words_and_one_in_a_result_is_given_back() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    for (tool, arguments) in [
+        ("pml_execute", json!({"code": "return 'a\u{0}b'"})),
+        ("pml_execute", json!({"code": "return args.a", "args": {"a": "\u{0}"}})),
+        ("pml_execute", json!({"intent": "find \u{0}"})),
+        ("pml_execute", json!({"capability": "a\u{0}"})),
+        ("pml_discover", json!({"intent": "find \u{0}"})),
+        ("cap_lookup", json!({"name": "a\u{0}"})),
+        ("cap_list", json!({"pattern": "a\u{0}"})),
+    ] {
+        let answer = agent.call(tool, arguments.clone());
+        let said = text(&answer);
+        assert_eq!(answer.is_error, Some(true), "{tool} {arguments}: {said}");
+        assert!(
+            said.contains("can't be stored: U+0000") && said.contains("Hint: "),
+            "{tool} {arguments}: {said}"
+        );
+        assert!(!said.contains("panic") && !said.contains(".rs:"), "{said}");
+    }
+    let answer =
+        agent.ask("pml_execute", json!({"code": r"return 'a\0b'.split('\0').concat('\0')", "name": "a:nul"}));
+    assert_eq!(answer["result"], json!(["a", "b", "\u{0}"]), "{answer}");
+    assert_eq!(answer["capabilityName"], "a:nul");
+}
+
+#[test]
+fn an_old_name_is_told_and_a_dag_is_kept_as_one() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    agent.ask("pml_execute", json!({"code": "return args.a + 1", "name": "math:inc", "args": {"a": 1}}));
+    let source = json!({"type": "dag", "dagStructure": {"tasks": [
+        {"id": "one", "tool": "math:inc", "arguments": {"a": {"type": "parameter", "parameterName": "start"}}},
+        {"id": "two", "tool": "math:inc", "arguments": {"a": {"type": "reference", "expression": "one"}}}]}});
+    let ran = agent.ask("pml_execute", json!({"source": source, "name": "math:twice", "args": {"start": 5}}));
+    assert_eq!((&ran["result"], &ran["capabilityName"]), (&json!(7), &json!("math:twice")), "{ran}");
+    assert_eq!(agent.ask("cap_whois", json!({"name": "math:twice"}))["source"], source);
+    assert!(agent.tool_names().contains(&"mcp__math__twice".to_owned()));
+
+    agent.ask("cap_rename", json!({"name": "math:inc", "new_name": "math:next"}));
+    let warning = "Deprecated: using alias \"math:inc\" for capability \"math:next\"";
+    assert_eq!(agent.ask("cap_lookup", json!({"name": "math:inc"}))["warning"], warning);
+    let by_id = agent.ask("pml_execute", json!({"capabilityId": "math:inc", "args": {"a": 1}}));
+    assert_eq!((&by_id["result"], &by_id["warning"]), (&json!(2), &json!(warning)));
+    let direct = agent.call("mcp__math__inc", json!({"a": 4}));
+    assert_eq!(direct.structured_content, Some(json!({"result": 5})));
+    assert!(text(&direct).contains(warning), "{direct:?}");
+}

@@ -1,4 +1,4 @@
-//! Calls of servers' tools as the plainest clients make them: a session, no progress wanted, nothing that a server could ask.
+//! Calls of servers' tools as the simplest clients make them: a session, no progress wanted, nothing that a server could ask.
 
 use std::{
     fs,
@@ -23,16 +23,20 @@ struct Session {
 
 impl Session {
     fn open(database: &Database) -> Session {
+        Session::with(database, &[])
+    }
+
+    fn with(database: &Database, args: &[&str]) -> Session {
         database.create_role("proxy", &["pml_proxy"]);
         let folder = tempfile::tempdir().expect("a folder");
         let journal = journal(folder.path());
         let moody = json!({"command": node(), "args": [program("moody_server.mjs"), journal]});
         let file = servers_file(folder.path(), &json!({"moody": moody}));
         let file = file.to_str().expect("a readable path");
-        let proxy = ProxySetup::new(database).args(&["--mcp-servers", file]).start();
+        let proxy = ProxySetup::new(database).args(&["--mcp-servers", file]).args(args).start();
         proxy.is_ready();
         let mut session = Session { proxy, id: String::new(), folder };
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "plain", "version": "1"}});
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "simple", "version": "1"}});
         let welcome = session.post(&request(1, "initialize", &hello));
         session.id = welcome.0["mcp-session-id"].to_str().unwrap().to_owned();
         session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -115,6 +119,24 @@ fn an_answer_is_the_same_the_first_time_and_later() {
         reqwest::get(session.proxy.page("/metrics")).await.unwrap().text().await.unwrap()
     });
     assert!(metrics.contains("pml_tool_calls_total{kind=\"tool\",outcome=\"success\"} 3"), "{metrics}");
+}
+
+#[test]
+fn a_setting_turns_it_off() {
+    // What MCP doesn't have in a result is only kept where nobody parses it.
+    let result = json!({"content": [{"type": "text", "text": "hi"}], "isError": false, "unheardOf": 1});
+    for (setting, is_kept) in [("true", true), ("false", false)] {
+        let database = Database::new();
+        let session = Session::with(&database, &["--passthrough", setting]);
+        for id in 3..6 {
+            let (_, answer) = session.post(&call(id, "raw", &json!({"result": result})));
+            assert!(answer.contains("\"hi\""), "{answer}");
+            // The first asks Postgres what the name stands for.
+            if id > 3 {
+                assert_eq!(answer.contains("unheardOf"), is_kept, "{setting}: {answer}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -94,9 +94,11 @@ fn two_orgs_share_a_proxy_and_never_meet() {
         acme.hears_of_change(acme_before);
         assert!(acme.tool_names().contains(&tool));
         assert!(!rival.tool_names().contains(&tool), "{era:?}");
-        assert!(rival.try_call(&tool, json!({})).is_err());
-        let message = rival.failure("pml_execute", json!({"capability": name}));
-        assert!(message.contains("Capability not found") && !message.contains("acme"), "{message}");
+        for message in
+            [rival.failure(&tool, json!({})), rival.failure("pml_execute", json!({"capability": name}))]
+        {
+            assert!(message.contains("Capability not found") && !message.contains("acme"), "{message}");
+        }
         let found = rival.ask("pml_discover", json!({"intent": "plans"}));
         assert!(!found.to_string().contains(&name), "{found}");
         let fetch = json!({"workflow_id": answer["workflowId"], "task_id": "t1"});
@@ -189,11 +191,18 @@ fn what_cannot_be_understood_is_said_to_be_so() {
             (answer.status().as_u16(), answer.text().await.expect("a text"))
         })
     };
-    for body in [b"{\"a\":".as_slice(), b"\xff\xfe", b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]"]
-    {
+    for (body, code, why) in [
+        (b"{\"a\":".as_slice(), -32700, "isn't JSON (EOF while parsing"),
+        (b"\xff\xfe", -32700, "isn't JSON"),
+        (b"", -32700, "isn't JSON"),
+        (b"{\"a\":1}", -32600, "isn't one JSON-RPC message"),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600, "isn't one JSON-RPC message"),
+    ] {
         let (status, said) = sent(&json, body);
         assert_eq!(status, 400, "{said}");
-        assert!(said.contains("isn't one JSON-RPC message"), "{said}");
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!((&said["error"]["code"], said.get("id")), (&code.into(), Some(&Value::Null)));
+        assert!(said["error"]["message"].as_str().is_some_and(|said| said.contains(why)), "{said}");
     }
     assert_eq!(sent(&[ACCEPT, ("content-type", "text/plain")], b"{}").0, 415);
 

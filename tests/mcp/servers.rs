@@ -78,8 +78,8 @@ fn a_server_s_tool_is_called_where_nobody_has_listed_tools() {
         let agent = Agent::with_token(&proxy.url, era, &token);
         let echo = agent.call("mcp__everything__echo", json!({"message": "hi"}));
         assert_eq!(text(&echo), "Echo: hi", "{era:?}");
-        let unknown = agent.try_call("mcp__everything__none", json!({})).expect_err("no such tool");
-        assert!(unknown.to_string().contains("Unknown tool: mcp__everything__none"), "{unknown}");
+        let unknown = agent.failure("mcp__everything__none", json!({}));
+        assert!(unknown.contains("Capability not found: everything:none"), "{unknown}");
     }
 }
 
@@ -199,7 +199,8 @@ fn a_tool_is_asked_of_its_own_server_only() {
     let proxy = place.proxy(&json!({"everything": everything(), "filesystem": filesystem(place.path())}));
     let agent = Agent::connect(&proxy.url, Era::Stateless);
     agent.tools();
-    assert!(agent.try_call("mcp__everything__read_text_file", json!({})).is_err());
+    let unknown = agent.failure("mcp__everything__read_text_file", json!({}));
+    assert!(unknown.contains("Capability not found"), "{unknown}");
     let path = place.path().join("hello.txt");
     let code = "return await mcp.everything.read_text_file({path: args.path})";
     let message = agent.failure("pml_execute", json!({"code": code, "args": {"path": path}}));

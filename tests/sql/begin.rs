@@ -76,7 +76,7 @@ fn what_is_not_there_is_told_as_in_the_documents() {
             "PM003",
             "This code is already capability \"math:inc\" in scope local.default",
         ),
-        (json!({"tool": "mcp__math__none"}), "PM001", "Tool not found: mcp__math__none"),
+        (json!({"tool": "mcp__math__none"}), "PM001", "Capability not found: math:none"),
         (json!({"capability": "mcp__math__none"}), "PM001", "Capability not found: mcp__math__none"),
         (json!({"capability": "mcp:shell"}), "22023", "\"pml.std:mcp:shell\" is a server, not a capability"),
     ] {
@@ -188,7 +188,7 @@ fn a_called_capability_that_one_may_not_see_is_left_out() {
     gate.batch_execute("SET pml.actor = 'bob'").unwrap();
     let plan = gate.begin(&json!({"capability": "open:ask"}));
     assert_eq!(plan["capabilities"], json!({}));
-    assert_eq!(plan["dag"]["nodes"][0]["capability"], "not found");
+    assert_eq!(plan["dag"]["nodes"][0]["capability"], "unknown:capability");
     assert!(!plan.to_string().contains("return 42") && !plan.to_string().contains("secret:answer"));
 }
 

@@ -66,7 +66,7 @@ fn names_are_those_that_the_saver_sees() {
     bob.batch_execute(&format!("SELECT pml_register({code}, 'b:one')")).unwrap();
     // What Bob can't see has no name for him.
     let shown = bob.text("SELECT pml_code('a:one')", &[]).unwrap();
-    assert!(shown.contains("mcp[\"local.default.fs.mine.") && shown.contains("mcp.fs.ours()"), "{shown}");
+    assert_eq!(shown, "await mcp.unknown.capability(); return mcp.fs.ours()");
 }
 
 #[test]
@@ -465,4 +465,29 @@ fn parameters_are_those_of_an_object() {
     let error =
         db.refusal("SELECT pml_update('a:a', 'return 3', parameters_schema => '{\"type\": \"number\"}')");
     assert_eq!(error.message(), "Invalid parameters_schema: it must be the schema of an object");
+}
+
+#[test]
+fn a_nul_that_code_writes_as_an_escape_is_kept_in_the_code_alone() {
+    let mut db = Database::new().connect();
+    for code in [
+        r"return args.text.split('\0')",
+        r"return args.text ?? '\x00'",
+        r"return { '\u0000': args['\0'], a: `\0` }",
+        r"const { a = '\0' } = args; return mcp.fs.read({ path: 'a\0b', note: `x${args.y}\0`, deep: { '\0': ['\0'] } })",
+        r"type T = { a: 'x\0' }; const t = args as T; return t.a",
+        r"if (args.a === '\0') return mcp['\0:x'](args); switch (args.b) { case '\0': return 1 }",
+        r"return mcp['fs:read\0']({}) || capabilities['\0'](args)",
+        r"enum E { A = '\0', 'b\0' = 2 } return E.A",
+    ] {
+        let fqdn = db.text("SELECT pml_register($1)", &[&code]).unwrap_or_else(|| panic!("{code}"));
+        assert_eq!(db.text("SELECT pml_code($1)", &[&fqdn]).unwrap(), code);
+        for function in ["pml_analyze", "pml_infer_parameters", "pml_lift_literals", "pml_compile"] {
+            let result = db.query_one(&format!("SELECT {function}($1)::text"), &[&code]);
+            assert!(result.is_ok(), "{function} {code}: {result:?}");
+        }
+    }
+    let default = "SELECT pml_infer_parameters($1) #>> '{properties,sep,default}'";
+    assert_eq!(db.text(default, &[&r"return args.sep ?? '\0'"]), None);
+    assert_eq!(db.text(default, &[&r"return args.sep ?? ','"]).as_deref(), Some(","));
 }

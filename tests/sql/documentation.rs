@@ -1,7 +1,11 @@
 //! The SQL in README and docs/ is run, in order, each document in a database of its own; where output is shown, it is
 //! compared.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use pml_tests::{Cluster, Database};
 
@@ -46,13 +50,8 @@ fn run(database: &Database, sql: &str) -> String {
 
 #[test]
 fn the_sql_in_the_documents_runs_as_shown() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut documents = vec![root.join("README.md")];
-    documents.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
     let mut compared = 0;
-    for document in
-        documents.iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-    {
+    for document in documents() {
         let database = Database::new();
         for (sql, shown) in sessions(&fs::read_to_string(document).unwrap()) {
             let output = run(&database, &sql);
@@ -65,4 +64,57 @@ fn the_sql_in_the_documents_runs_as_shown() {
         }
     }
     assert!(compared > 0, "no document shows any output");
+}
+
+/// README, docs/ and the other documents at the root.
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = [root.clone(), root.join("docs")];
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+#[test]
+fn no_line_of_the_documents_is_over_130_columns() {
+    for document in documents() {
+        // Cells of tables can't be wrapped.
+        let text = fs::read_to_string(&document).unwrap();
+        let long =
+            text.lines().enumerate().filter(|(_, line)| line.chars().count() > 130 && !line.starts_with('|'));
+        let numbers: Vec<usize> = long.map(|(number, _)| number + 1).collect();
+        assert_eq!(numbers, [0; 0], "{}", document.display());
+    }
+}
+
+#[test]
+fn the_files_that_the_documents_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let tops = [
+        "sql",
+        "proxy",
+        "worker",
+        "pml_core",
+        "pml_compile",
+        "pml_ext",
+        "tests",
+        "bench",
+        "scripts",
+        "docs",
+        "fuzz",
+    ];
+    let mut named = 0;
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        let code = text.split('`').skip(1).step_by(2);
+        let paths = code.filter(|word| {
+            let is_path = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            is_path && word.split_once('/').is_some_and(|(top, _)| tops.contains(&top))
+        });
+        for path in paths {
+            named += 1;
+            assert!(root.join(path).exists(), "{} names {path}", document.display());
+        }
+    }
+    assert!(named > 20, "the documents name files");
 }

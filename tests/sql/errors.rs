@@ -196,3 +196,42 @@ fn a_slip_of_the_pen_is_pointed_out() {
         assert_eq!(error.hint().unwrap(), format!("Did you mean \"{meant}\"?"));
     }
 }
+
+#[test]
+fn what_a_constraint_would_refuse_is_refused_in_words() {
+    let database = Database::new();
+    let mut admin = database.connect();
+    for who in ["alice", "bob"] {
+        database.create_role(who, &[]);
+        admin
+            .batch_execute(&format!("SELECT pml_grant('{}', 'local', 'default')", database.role(who)))
+            .unwrap();
+    }
+    let (mut alice, mut bob) = (database.connect_as("alice"), database.connect_as("bob"));
+    let error = admin.refusal("SELECT pml_update('mcp:filesystem', 'return 1')");
+    assert_eq!(
+        (error.code().code(), error.message()),
+        ("PM007", "\"mcp:filesystem\" is a server, and has no code")
+    );
+    assert!(error.hint().unwrap().contains("pml_register_server"));
+
+    alice.batch_execute("SELECT pml_register('return 1', 'a:a', visibility => 'project'); SELECT pml_register_server('files', visibility => 'project')").unwrap();
+    for statement in [
+        "SELECT pml_rename('a:a', visibility => 'private')",
+        "SELECT pml_register_server('files', visibility => 'private')",
+    ] {
+        let error = bob.refusal(statement);
+        assert_eq!(error.code().code(), "PM006", "{statement}: {}", error.message());
+        assert!(
+            error.message().ends_with("may make it private") && error.hint().is_some(),
+            "{}",
+            error.message()
+        );
+    }
+    alice.batch_execute("SELECT pml_rename('a:a', visibility => 'private')").unwrap();
+    // The same code of two people: private it may be, shared only once.
+    bob.batch_execute("SELECT pml_register('return 1', 'a:b', visibility => 'project')").unwrap();
+    let error = alice.refusal("SELECT pml_rename('a:a', visibility => 'project')");
+    assert_eq!(error.code().code(), "PM003", "{}", error.message());
+    assert!(error.message().contains("its code is already capability \"a:b\""), "{}", error.message());
+}

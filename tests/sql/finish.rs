@@ -341,7 +341,7 @@ fn a_capability_of_another_scope_is_counted_where_it_is() {
         {"kind": "capability", "target": hidden, "success": true, "run": {"success": true, "fqdn": hidden}}]}));
     assert_eq!(
         (&answer["capabilityName"], &answer["dag"]["tasks"][0]["name"]),
-        (&json!("other.default:shared"), &json!("not found"))
+        (&json!("other.default:shared"), &json!("unknown:capability"))
     );
     assert_eq!((counts(&mut db, "shared"), counts(&mut db, "hidden")), ((0, 0, 0), (0, 0, 0)));
     let by_others = db
@@ -491,4 +491,36 @@ fn a_capability_may_be_called_by_its_id_and_an_old_name_is_told() {
             .code(),
         "22023"
     );
+}
+
+#[test]
+fn tools_that_only_the_run_shows_are_kept_with_the_code() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register_server('files', 'local')").unwrap();
+    let plan: Value = db
+        .query_one(
+            "SELECT pml_begin($1)",
+            &[&json!({"code": "await mcp.net.get({}); return mcp[args.tool]({})", "name": "a:dynamic"})],
+        )
+        .unwrap()
+        .get(0);
+    let task = |target: &str| json!({"kind": "tool", "target": target, "success": true, "args": {}});
+    let outcome =
+        json!({"success": true, "tasks": [task("net:get"), task("files:read"), task("files:read")]});
+    db.query_one(
+        "SELECT pml_finish($1::text::uuid, $2)",
+        &[&plan["workflow_id"].as_str().unwrap(), &outcome],
+    )
+    .unwrap();
+    let whois: Value = db.query_one("SELECT pml_whois('a:dynamic')", &[]).unwrap().get(0);
+    assert_eq!(whois["tools_used"], json!(["net:get", "files:read"]));
+    assert_eq!((&whois["routing"], &whois["version"]), (&json!("local"), &json!(1)));
+    let plan: Value = db
+        .query_one(
+            "SELECT pml_begin($1)",
+            &[&json!({"capability": "a:dynamic", "args": {"tool": "files:read"}})],
+        )
+        .unwrap()
+        .get(0);
+    assert_eq!(plan["tools"], json!(["net:get", "files:read"]));
 }

@@ -38,6 +38,7 @@ mod tenancy;
 mod tokens;
 mod tool_names;
 mod tool_schema;
+mod unawaited;
 mod upgrade;
 mod versions;
 mod walls;

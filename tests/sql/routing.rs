@@ -65,3 +65,74 @@ fn a_capability_passes_its_routing_on() {
     db.batch_execute("SELECT pml_register('return await mcp.filesystem.read(args)', 'data:load')").unwrap();
     assert_eq!(db.text("SELECT pml_routing(ARRAY['data:load'])", &[]).unwrap(), "local");
 }
+
+#[test]
+fn what_calls_follows_however_deep_and_in_the_same_transaction() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SELECT pml_register_server('files', 'cloud');
+         SELECT pml_register('return mcp.files.read(args)', 'a:l0');
+         DO $$ BEGIN FOR i IN 1..60 LOOP
+           PERFORM pml_register(format('return mcp.a.l%s(args)', i - 1), 'a:l' || i);
+         END LOOP; END $$;
+         SELECT pml_register('await mcp.a.l1(args); return mcp.a.l60(args)', 'a:both');
+         SELECT pml_register('return mcp.a.l3({ ...args })', 'a:fixed', routing => 'cloud');
+         SELECT pml_register('return mcp.a.fixed(args)', 'a:behind');
+         SELECT pml_register('return mcp.other.read(args)', 'a:apart')",
+    )
+    .unwrap();
+    let count = |db: &mut postgres::Client| {
+        db.number("SELECT count(*) FROM pml.capability_records WHERE routing = 'local' AND record_type = 'capability'")
+    };
+    let versions = db.number("SELECT count(*) FROM pml.capability_versions");
+    let changed =
+        db.text("SELECT max(updated_at)::text FROM pml.capability_records WHERE display_name = 'a:l60'", &[]);
+    for (routing, local) in [("local", 62), ("cloud", 0), ("local", 62)] {
+        db.batch_execute(&format!("SELECT pml_register_server('files', '{routing}')")).unwrap();
+        assert_eq!(count(&mut db), local, "{routing}");
+    }
+    // A capability that says it itself, and one that gives that up.
+    db.batch_execute("UPDATE pml.capability_records SET routing = 'cloud' WHERE display_name = 'a:l2'")
+        .unwrap();
+    assert_eq!(count(&mut db), 3, "l0, l1, and both through l1");
+    db.batch_execute(
+        "UPDATE pml.capability_records SET routing_explicit = false WHERE display_name = 'a:l2'",
+    )
+    .unwrap();
+    assert_eq!(count(&mut db), 62);
+    // New code of a nested one, and a server that goes and comes back.
+    db.batch_execute("SELECT pml_update('a:l0', 'return 0')").unwrap();
+    assert_eq!(count(&mut db), 0);
+    db.batch_execute("SELECT pml_rollback('a:l0@v1')").unwrap();
+    assert_eq!(count(&mut db), 62);
+    db.batch_execute("SELECT pml_delete('mcp:files', force => true)").unwrap();
+    assert_eq!(count(&mut db), 0);
+    // Following makes no version and is nobody's change.
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_versions"), versions + 2);
+    assert_eq!(
+        db.text("SELECT max(updated_at)::text FROM pml.capability_records WHERE display_name = 'a:l60'", &[]),
+        changed
+    );
+    // A server that comes after the code.
+    db.batch_execute("SELECT pml_register_server('other', 'local')").unwrap();
+    assert_eq!(db.texts("SELECT display_name FROM pml.capability_records WHERE routing = 'local' AND record_type = 'capability'"), ["a:apart"]);
+}
+
+#[test]
+fn base_servers_are_followed_from_every_scope_and_circles_end() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SELECT pml_register('return mcp.shell.run(args)', 'a:a', visibility => 'public');
+         SET pml.project = 'second';
+         SELECT pml_register('return mcp[\"local.default:a:a\"](args)', 'b:b', visibility => 'public');
+         SET pml.project = 'default';
+         INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn) VALUES (pml_resolve('a:a'), pml_resolve('local.second:b:b'))",
+    )
+    .unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE routing = 'local' AND record_type = 'capability'"), 2);
+    db.batch_execute(
+        "UPDATE pml.capability_records SET routing = 'cloud' WHERE id LIKE 'pml.std.mcp.shell.%'",
+    )
+    .unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE routing = 'local' AND record_type = 'capability'"), 0);
+}

@@ -181,3 +181,44 @@ fn times_of_versions_never_run_backwards() {
     );
     assert_eq!(misplaced, 0);
 }
+
+#[test]
+fn other_code_is_neither_verified_nor_signed() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SELECT pml_register('return 1', 'a:a'); SELECT pml_register_server('files', code_url => 'npm:a')",
+    )
+    .unwrap();
+    let trust = "UPDATE pml.capability_records SET verified = true, signature = 'sig' WHERE display_name IN ('a:a', 'mcp:files')";
+    let trusted =
+        "SELECT verified::text || coalesce(signature, '-') FROM pml.capability_records WHERE display_name = ";
+    for change in [
+        "SELECT pml_update('a:a', 'return 2')",
+        "SELECT pml_rollback('a:a@v1')",
+        "UPDATE pml.capability_records SET code_snippet = 'return 3' WHERE display_name = 'a:a'",
+        "SELECT pml_update('a:a', source => '{\"type\": \"tool\", \"toolId\": \"x:y\"}')",
+    ] {
+        db.batch_execute(trust).unwrap();
+        assert_eq!(db.text(&format!("{trusted} 'a:a'"), &[]).unwrap(), "truesig");
+        db.batch_execute(change).unwrap();
+        assert_eq!(db.text(&format!("{trusted} 'a:a'"), &[]).unwrap(), "false-", "{change}");
+    }
+    assert_eq!(db.text(&format!("{trusted} 'mcp:files'"), &[]).unwrap(), "truesig");
+    db.batch_execute("SELECT pml_register_server('files', code_url => 'npm:b')").unwrap();
+    assert_eq!(db.text(&format!("{trusted} 'mcp:files'"), &[]).unwrap(), "false-");
+    // What changes nothing of the code keeps it, and so does what an admin says together with the code.
+    db.batch_execute(trust).unwrap();
+    db.batch_execute(
+        "SELECT pml_rename('a:a', 'a:b', tags => ARRAY['x']); SELECT pml_update('a:b', pml_code('a:b'), version_tag => 'v9.0.0')",
+    )
+    .unwrap();
+    assert_eq!(db.text(&format!("{trusted} 'a:b'"), &[]).unwrap(), "truesig");
+    db.batch_execute("UPDATE pml.capability_records SET code_snippet = 'return 4', signature = 'new' WHERE display_name = 'a:b'").unwrap();
+    assert_eq!(db.text(&format!("{trusted} 'a:b'"), &[]).unwrap(), "falsenew");
+    // Nobody needs to be an admin to change code that was verified; copies and pipelines begin without trust.
+    db.batch_execute(
+        "SELECT pml_fork('a:b', 'a:c'); SELECT pml_merge(ARRAY['a:b', 'a:c'], 'a:d', 'return cap_a_b(args)')",
+    )
+    .unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE display_name IN ('a:c', 'a:d') AND (verified OR signature IS NOT NULL)"), 0);
+}

@@ -1,14 +1,16 @@
-//! Literals and words that the parser reads though they are wrong: regular expressions, escapes, fields given twice.
+//! Literals, words and signs that the parser reads though they are wrong: regular expressions, escapes, fields given twice.
 
 use memchr::memmem;
 use oxc_allocator::Allocator;
 use oxc_regular_expression::{LiteralParser, Options};
-use swc_common::Spanned;
+use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
 
 use super::Checker;
+use crate::depth::MAX_DEPTH;
 use crate::error::{CompileError, ErrorKind, count_line_ends};
 use crate::parse::{Parsed, offset, range};
+use crate::stack::with_stack_for;
 use crate::strip::skip_blanks;
 use crate::value::prop_name;
 
@@ -16,10 +18,9 @@ use crate::value::prop_name;
 pub(super) struct Literals {
     has_prototype: bool,
     has_decimal_escape: bool,
+    /// Where regular expressions are parsed into, one after the other.
+    allocator: Allocator,
 }
-
-/// A pattern is parsed by recursion; what has more groups and classes than this, the engine judges when it runs.
-const MOST_GROUPS: usize = 250;
 
 /// Words that mean something to the parser, which an escape must not spell.
 const WORDS: &[&str] = &[
@@ -129,6 +130,7 @@ impl Literals {
         Self {
             has_prototype: memmem::find(code, b"proto").is_some(),
             has_decimal_escape: escapes().any(u8::is_ascii_digit),
+            allocator: Allocator::default(),
         }
     }
 }
@@ -149,7 +151,7 @@ fn has_decimal_escape(text: &str) -> bool {
 }
 
 impl Checker<'_> {
-    fn decimal_escape(&mut self, span: swc_common::Span) {
+    fn decimal_escape(&mut self, span: Span) {
         let message = "an escape can't be a backslash with a decimal number";
         self.refuse(span, message, "write the character itself, or `\\x38` with its number in hexadecimal");
     }
@@ -171,13 +173,15 @@ impl Checker<'_> {
     }
 
     pub(super) fn regular_expression(&mut self, regex: &Regex) {
-        let groups = regex.exp.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
-        if groups > MOST_GROUPS {
+        // As deep as this it may be nested. What may be deeper, the engine judges when it runs.
+        let levels = regex.exp.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
+        if levels > MAX_DEPTH {
             return;
         }
-        let allocator = Allocator::default();
-        let parser = LiteralParser::new(&allocator, &regex.exp, Some(&regex.flags), Options::default());
-        if let Err(error) = parser.parse() {
+        let allocator = &mut self.literals.allocator;
+        allocator.reset();
+        let parser = LiteralParser::new(allocator, &regex.exp, Some(&regex.flags), Options::default());
+        if let Err(error) = with_stack_for(levels, || parser.parse().map(drop)) {
             let message = format!("the regular expression is wrong: {}", error.message);
             self.refuse(
                 regex.span,
@@ -235,6 +239,20 @@ impl Checker<'_> {
         }
     }
 
+    /// `for (a; b c)`: the parser doesn't miss the second semicolon.
+    pub(super) fn semicolon_behind(&mut self, test: &Expr) {
+        let next = skip_blanks(self.code, range(test.span()).end);
+        if !self.code.get(next..).is_some_and(|rest| rest.starts_with(';')) {
+            let position = BytePos(1 + next as u32);
+            let span = Span::new(position, position);
+            self.refuse(
+                span,
+                "expected `;` behind the condition of the loop",
+                "write `for (start; condition; step)`",
+            );
+        }
+    }
+
     /// `for (let a = b in c;;)`: that `in` would belong to the loop.
     pub(super) fn bare_in(&mut self, variables: &VarDecl) {
         let values = variables.decls.iter().filter_map(|declarator| declarator.init.as_deref());
@@ -244,7 +262,7 @@ impl Checker<'_> {
     }
 }
 
-fn first_bare_in(expr: &Expr) -> Option<swc_common::Span> {
+fn first_bare_in(expr: &Expr) -> Option<Span> {
     match expr {
         Expr::Bin(binary) if binary.op == BinaryOp::In => Some(binary.span),
         Expr::Bin(binary) => first_bare_in(&binary.left).or_else(|| first_bare_in(&binary.right)),

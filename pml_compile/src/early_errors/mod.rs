@@ -216,7 +216,10 @@ impl Visit for Checker<'_> {
                 checker.bare_in(variables);
             }
             statement.init.visit_with(checker);
-            statement.test.visit_with(checker);
+            if let Some(test) = &statement.test {
+                checker.semicolon_behind(test);
+                test.visit_with(checker);
+            }
             statement.update.visit_with(checker);
             checker.in_loop(&statement.body);
         });

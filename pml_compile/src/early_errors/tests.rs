@@ -155,6 +155,18 @@ fn literals_are_right() {
 }
 
 #[test]
+fn deep_regular_expressions_fit_the_stack() {
+    for (open, close, flags) in
+        [("(", ")", ""), ("(?:", ")", "u"), ("[", "]", "v"), ("(?=", ")", ""), ("(?<=", ")", "")]
+    {
+        for levels in [1, 100, 399, 400, 401, 40_000] {
+            let regex = format!("/{}a{}/{flags}", open.repeat(levels), close.repeat(levels));
+            accepted(&[&format!("x = {regex}")]);
+        }
+    }
+}
+
+#[test]
 fn jumps_stay_in_static_blocks() {
     refused(&[
         ("for (;;) { class A { static { ¦break } } }", "`break`"),
@@ -164,11 +176,14 @@ fn jumps_stay_in_static_blocks() {
         ("a: async function ¦f() {}", "label"),
         ("for (let a = ¦b in c;;) {}", "parentheses"),
         ("({ ¦async\nm() {} })", "`async`"),
+        ("for (let i = 0; i < 3 ¦i++) {}", "expected `;`"),
+        ("for (; a¦) {}", "expected `;`"),
     ]);
     accepted(&[
         "class A { static { for (;;) { break } a: { break a } switch (1) { case 1: break } } }",
         "a: for (;;) { b: for (;;) { continue a } }",
         "a: b: for (;;) { break a; continue b }",
+        "for (a\n; (b as T) /* c */\n; d) {}",
         "for (let a = (b in c), d = [e in f], g = () => { h in i };;) {}",
     ]);
 }

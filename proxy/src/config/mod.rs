@@ -70,6 +70,8 @@ pub struct Config {
     /// Of one token.
     pub token_limits: LimitsConfig,
     pub servers: BTreeMap<String, ServerConfig>,
+    /// Whether tool calls that need nothing of the proxy are passed through unparsed.
+    pub passthrough: bool,
     /// What was ignored.
     pub warnings: Vec<String>,
     pub log: LogConfig,
@@ -111,6 +113,7 @@ impl Config {
             token_limits: token_limits(&settings)?,
             worker: pool_config(&settings)?,
             servers: servers.servers,
+            passthrough: settings.passthrough,
             warnings: servers.warnings,
             log: LogConfig { format: settings.log_format, level: settings.log_level },
         })

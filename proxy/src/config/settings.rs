@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum, parser::ValueSource};
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, parser::ValueSource};
 use pml_worker::{Limits, PoolConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,6 +57,16 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(rename = "mcpServers")]
     pub mcp_servers_block: Option<Value>,
+
+    /// Whether simple tool calls are passed through to their servers unparsed, which is faster
+    #[arg(
+        long,
+        value_name = "BOOL",
+        help_heading = "Downstream servers",
+        action = ArgAction::Set,
+        default_value_t = true
+    )]
+    pub passthrough: bool,
 
     /// The sandbox program [default: `pml-worker` beside this one]
     #[arg(long, value_name = "FILE", help_heading = "Sandbox")]

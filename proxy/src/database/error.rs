@@ -20,7 +20,7 @@ impl Refusal {
         self.code == "PM001"
     }
 
-    /// Whether it says that there is no such tool, rather than that the tool misses something.
+    /// Whether it says that there is no such tool, and the name isn't even of the form that a capability's tool has.
     pub fn is_unknown_tool(&self) -> bool {
         self.is_not_found() && self.message.starts_with("Tool not found:")
     }
@@ -142,6 +142,16 @@ pub(super) fn statement_error(error: &tokio_postgres::Error) -> DatabaseError {
         SqlState::UNDEFINED_FUNCTION | SqlState::INVALID_SCHEMA_NAME | SqlState::UNDEFINED_TABLE
     ) {
         return DatabaseError::NotReady(format!("{}.", refusal.message()));
+    }
+    // Postgres can't hold U+0000, neither in text nor in JSON.
+    if matches!(*code, SqlState::UNTRANSLATABLE_CHARACTER | SqlState::CHARACTER_NOT_IN_REPERTOIRE) {
+        return DatabaseError::Refused(Refusal {
+            code: code.code().to_owned(),
+            message: "The request contains a character that can't be stored: U+0000 (\\u0000 in JSON)"
+                .to_owned(),
+            detail: None,
+            hint: Some("Remove it; inside a string of code, write the escape \\0 instead.".to_owned()),
+        });
     }
     DatabaseError::Refused(Refusal {
         code: code.code().to_owned(),

@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::{
+    backoff::RestartPolicy,
     expand::{Expanded, expand},
     fields::{Reader, kind},
 };
@@ -19,6 +20,21 @@ const RESERVED_NAME: &str = "pml-capabilities";
 /// Headers that the transport writes itself.
 const TRANSPORT_HEADERS: [&str; 5] =
     ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
+
+/// What holds for all servers.
+#[derive(Clone, Debug)]
+pub struct DownstreamOptions {
+    /// When a server that died is started again.
+    pub restart: RestartPolicy,
+    /// Whether calls with raw bodies go past rmcp.
+    pub passthrough: bool,
+}
+
+impl Default for DownstreamOptions {
+    fn default() -> DownstreamOptions {
+        DownstreamOptions { restart: RestartPolicy::default(), passthrough: true }
+    }
+}
 
 /// One real server.
 #[derive(Clone)]

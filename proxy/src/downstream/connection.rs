@@ -31,11 +31,12 @@ use super::{
     asked::Asked,
     config::{ServerConfig, TransportConfig},
     http::{self, HttpError},
-    passthrough::{Answers, HttpPassthrough, Output, Passthrough, Sifted},
+    passthrough::{Answers, HttpPassthrough, Output, Passthrough},
     process::{Process, Program, describe},
     stderr::{LastLines, Redactor},
     tap::{Calls, Probe, Tap},
 };
+use crate::lines::Sifted;
 
 /// How long a process that closed its output may take to end before we stop waiting for its status.
 const STATUS_WAIT: Duration = Duration::from_millis(500);
@@ -223,12 +224,13 @@ pub(super) async fn open(
     name: &str,
     config: &ServerConfig,
     era: Era,
+    passthrough: bool,
 ) -> Result<(Connection, Service), NotOpened> {
     let redactor = Redactor::new(&config.secrets);
     let opened = match &config.transport {
         TransportConfig::Stdio { command, args, env, cwd } => {
             let program = Program { command, args, env, cwd: cwd.as_deref() };
-            open_stdio(name, program, config.startup_timeout, era, redactor.clone()).await
+            open_stdio(name, program, config.startup_timeout, era, redactor.clone(), passthrough).await
         }
         TransportConfig::Http { url, headers } => {
             let (transport, client) = http::transport(url, headers)?;
@@ -236,9 +238,11 @@ pub(super) async fn open(
             let greeted = greet(name, transport, link, config.startup_timeout, era, redactor.clone()).await;
             greeted
                 .map(|(mut connection, service)| {
-                    let tools_changed = connection.tools_changed.clone();
-                    connection.passthrough =
-                        HttpPassthrough::new(name.to_owned(), client, tools_changed).map(Passthrough::Http);
+                    if passthrough {
+                        let tools_changed = connection.tools_changed.clone();
+                        connection.passthrough = HttpPassthrough::new(name.to_owned(), client, tools_changed)
+                            .map(Passthrough::Http);
+                    }
                     (connection, service)
                 })
                 .map_err(|(not_opened, _)| NotOpened {
@@ -267,18 +271,25 @@ async fn open_stdio(
     limit: Duration,
     era: Era,
     redactor: Redactor,
+    passthrough: bool,
 ) -> Result<(Connection, Service), NotOpened> {
     let (process, pipes) = Process::start(program).await?;
     let stderr = LastLines::follow(name.to_owned(), redactor.clone(), pipes.stderr);
-    let answers = Arc::<Answers>::default();
-    let (output, writer) = Output::new(pipes.stdin);
-    let transport =
-        AsyncRwTransport::<RoleClient, _, _>::new(Sifted::new(pipes.stdout, answers.clone()), writer);
     let link = Link { process: Some(process), stderr: Some(stderr) };
-    match greet(name, transport, link, limit, era, redactor).await {
+    let (greeted, passthrough) = if passthrough {
+        let answers = Arc::<Answers>::default();
+        let (output, writer) = Output::new(pipes.stdin);
+        let transport = AsyncRwTransport::new(Sifted::new(pipes.stdout, answers.clone()), writer);
+        let greeted = greet(name, transport, link, limit, era, redactor).await;
+        (greeted, Some(Passthrough::Stdio(answers, output)))
+    } else {
+        let transport = AsyncRwTransport::new(pipes.stdout, pipes.stdin);
+        (greet(name, transport, link, limit, era, redactor).await, None)
+    };
+    match greeted {
         Ok((mut connection, service)) => {
             if connection.info.protocol_version.has_initialize() {
-                connection.passthrough = Some(Passthrough::Stdio(answers, output));
+                connection.passthrough = passthrough;
             }
             Ok((connection, service))
         }

@@ -40,8 +40,8 @@ pub use self::{
     call::{Answer, Call, CallBody, CallContext, Input},
     client::{Asking, Client},
     config::{
-        ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, ParsedServers, ServerConfig, TransportConfig,
-        parse_servers,
+        ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, DownstreamOptions, ParsedServers,
+        ServerConfig, TransportConfig, parse_servers,
     },
     error::DownstreamError,
     passthrough::RawAnswer,
@@ -58,6 +58,7 @@ pub struct Downstreams(Arc<Inner>);
 
 struct Inner {
     servers: BTreeMap<String, Arc<Server>>,
+    passes_through: bool,
     changes: broadcast::Sender<String>,
     closing: CancellationToken,
     _end_with_us: DropGuard,
@@ -65,19 +66,14 @@ struct Inner {
 
 impl Downstreams {
     /// The servers, of which the eager ones are started. To be called in a Tokio runtime.
-    pub fn new(servers: BTreeMap<String, ServerConfig>) -> Downstreams {
-        Self::with_policy(servers, &RestartPolicy::default())
-    }
-
-    /// With another idea of when a server that died is started again.
-    pub fn with_policy(servers: BTreeMap<String, ServerConfig>, policy: &RestartPolicy) -> Downstreams {
+    pub fn new(servers: BTreeMap<String, ServerConfig>, options: &DownstreamOptions) -> Downstreams {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let closing = CancellationToken::new();
         let servers: BTreeMap<_, _> = servers
             .into_iter()
             .map(|(name, config)| {
                 let server =
-                    Server::new(name.clone(), config, policy.clone(), changes.clone(), closing.clone());
+                    Server::new(name.clone(), config, options.clone(), changes.clone(), closing.clone());
                 (name, server)
             })
             .collect();
@@ -85,7 +81,13 @@ impl Downstreams {
             server.wake();
         }
         let _end_with_us = closing.clone().drop_guard();
-        Downstreams(Arc::new(Inner { servers, changes, closing, _end_with_us }))
+        let passes_through = options.passthrough;
+        Downstreams(Arc::new(Inner { servers, passes_through, changes, closing, _end_with_us }))
+    }
+
+    /// Whether calls with raw bodies may be passed through as they are.
+    pub fn passes_through(&self) -> bool {
+        self.0.passes_through
     }
 
     /// The servers that aren't disabled.

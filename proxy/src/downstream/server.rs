@@ -14,8 +14,8 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    backoff::{Backoff, RestartPolicy},
-    config::ServerConfig,
+    backoff::Backoff,
+    config::{DownstreamOptions, ServerConfig},
     connection::{Broken, Connection, Era, NotOpened, Service, open},
     error::DownstreamError,
 };
@@ -68,7 +68,7 @@ pub(super) struct Server {
     pub(super) config: ServerConfig,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) starts: AtomicU64,
-    policy: RestartPolicy,
+    options: DownstreamOptions,
     tools: RwLock<Option<Arc<Vec<Tool>>>>,
     changes: broadcast::Sender<String>,
     supervised: AtomicBool,
@@ -79,7 +79,7 @@ impl Server {
     pub(super) fn new(
         name: String,
         config: ServerConfig,
-        policy: RestartPolicy,
+        options: DownstreamOptions,
         changes: broadcast::Sender<String>,
         closing: CancellationToken,
     ) -> Arc<Server> {
@@ -88,7 +88,7 @@ impl Server {
             config,
             phase: watch::Sender::new(Phase::Idle),
             starts: AtomicU64::new(0),
-            policy,
+            options,
             tools: RwLock::new(None),
             changes,
             supervised: AtomicBool::new(false),
@@ -151,7 +151,7 @@ impl Server {
     }
 
     async fn supervise(self: Arc<Self>) {
-        let mut backoff = Backoff::new(self.policy.clone());
+        let mut backoff = Backoff::new(self.options.restart.clone());
         let mut era = Era::Any;
         loop {
             self.starts.fetch_add(1, Ordering::Relaxed);
@@ -218,7 +218,7 @@ impl Server {
 
     async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), NotOpened> {
         let started = Instant::now();
-        let (connection, service) = open(&self.name, &self.config, era).await?;
+        let (connection, service) = open(&self.name, &self.config, era, self.options.passthrough).await?;
         let left = self.config.startup_timeout.saturating_sub(started.elapsed());
         let tools = match connection.fetch_tools(left).await {
             Ok(tools) => tools,

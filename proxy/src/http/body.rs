@@ -1,4 +1,4 @@
-//! A response body that holds a permit until it has been sent, and ends when its token is revoked.
+//! A response body that holds something until it has been sent, and may end when its token is revoked.
 
 use std::{
     pin::Pin,
@@ -10,45 +10,35 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::limits::Permit;
-use crate::tokens::Revocation;
-use crate::{presence::Here, weight::Weight};
+use crate::{tokens::Revocation, weight::Weight};
 
-pub(super) struct HeldBody {
+pub(super) struct HeldBody<T> {
     inner: Body,
     /// Only a stream ends with its token; an answer goes out whole.
     ends: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<Revocation>)>,
-    weight: Weight,
-    _permit: Permit,
-    /// The client is there as long as it waits for this.
-    _here: Option<Here>,
+    weight: Option<Weight>,
+    _until_sent: T,
 }
 
-impl HeldBody {
-    pub(super) fn around(
-        inner: Body,
-        permit: Permit,
-        here: Option<Here>,
-        ends_with: Option<Arc<Revocation>>,
-    ) -> HeldBody {
-        let ends = ends_with.map(|revoked| (Box::pin(revoked.signal().cancelled_owned()), revoked));
-        HeldBody { inner, ends, weight: Weight::default(), _permit: permit, _here: here }
+impl<T> HeldBody<T> {
+    pub(super) fn holding(inner: Body, until_sent: T) -> HeldBody<T> {
+        HeldBody { inner, ends: None, weight: None, _until_sent: until_sent }
     }
 
     /// The same, whose answer has this weight.
-    pub(super) fn of(mut self, weight: Weight) -> HeldBody {
-        self.weight = weight;
+    pub(super) fn of(mut self, weight: Weight) -> HeldBody<T> {
+        self.weight = Some(weight);
+        self
+    }
+
+    /// The same, which ends with its token.
+    pub(super) fn until(mut self, revoked: Option<Arc<Revocation>>) -> HeldBody<T> {
+        self.ends = revoked.map(|revoked| (Box::pin(revoked.signal().cancelled_owned()), revoked));
         self
     }
 }
 
-impl From<HeldBody> for Body {
-    fn from(body: HeldBody) -> Body {
-        Body::new(body)
-    }
-}
-
-impl HttpBody for HeldBody {
+impl<T: Unpin> HttpBody for HeldBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -56,13 +46,17 @@ impl HttpBody for HeldBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if let Some((revoked, _)) = &mut self.ends
+        let this = &mut *self;
+        if let Some((revoked, _)) = &mut this.ends
             && revoked.as_mut().poll(context).is_ready()
         {
             return Poll::Ready(None);
         }
-        let this = &mut *self;
-        this.weight.step(|| Pin::new(&mut this.inner).poll_frame(context))
+        let inner = Pin::new(&mut this.inner);
+        match &this.weight {
+            Some(weight) => weight.step(|| inner.poll_frame(context)),
+            None => inner.poll_frame(context),
+        }
     }
 
     fn is_end_stream(&self) -> bool {

@@ -23,11 +23,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service;
 
 use super::{
-    connections::{Admitted, Connection, Connections},
+    body::HeldBody,
+    connections::{Admitted, Connection, Connections, UnderWay},
     forwarded::{Sender, is_trusted, sender},
     refused::Refused,
     tls::Tls,
-    watched::{WatchedBody, WatchedIo},
+    watched::WatchedIo,
 };
 use crate::{metrics::Metrics, rebinding::asked_as};
 
@@ -160,7 +161,7 @@ impl Door {
         mut request: Request<Incoming>,
         peer: SocketAddr,
         connection: Arc<Connection>,
-    ) -> impl Future<Output = Result<Response<WatchedBody>, Infallible>> + Send + use<> {
+    ) -> impl Future<Output = Result<Response<HeldBody<UnderWay>>, Infallible>> + Send + use<> {
         let under_way = connection.begin_request(request.version());
         let answer = match self.look_at(&request, peer) {
             Ok(sender) => {
@@ -178,7 +179,7 @@ impl Door {
                 Ok(answer) => answer.await?,
                 Err(refused) => refused.into_response(),
             };
-            Ok(response.map(|inner| WatchedBody { inner, _under_way: under_way }))
+            Ok(response.map(|inner| HeldBody::holding(inner, under_way)))
         }
     }
 

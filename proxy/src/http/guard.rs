@@ -44,7 +44,7 @@ pub(super) struct Gate {
     pub app: Arc<App>,
     pub limits: HttpLimits,
     pub sessions: Arc<OwnedSessions>,
-    pub passthrough: Passthrough,
+    pub passthrough: Option<Passthrough>,
     pub bodies: BodyLimits,
     /// The names under which it may be asked.
     pub hosts: Vec<HostPattern>,
@@ -119,9 +119,12 @@ impl Gate {
             .and_then(|id| self.sessions.presence(id));
         let here = presence.as_ref().map(Presence::here);
         let caller = Caller { principal: accepted.principal, request_id: request_id.to_owned() };
-        if let Some(response) = self.passthrough.answer(&head, &body, &caller).await {
-            return Ok(response.map(|body| HeldBody::around(body, permit, here, None).into()));
+        if let Some(passthrough) = &self.passthrough
+            && let Some(response) = passthrough.answer(&head, &body, &caller).await
+        {
+            return Ok(response.map(|body| Body::new(HeldBody::holding(body, (permit, here)))));
         }
+        let sent = body.clone();
         let mut request = Request::from_parts(head, Body::from(body));
         let weight = Weight::default();
         request.extensions_mut().insert(weight.clone());
@@ -142,15 +145,15 @@ impl Gate {
         }
         // rmcp blames the type of the body for what is in it.
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            let message = "The body isn't one JSON-RPC message (batches aren't part of the protocol).";
-            return Err(Refused::bad_request("body", message));
+            return Err(Refused::not_a_message(&sent));
         }
         if !streams {
             response = weight.carried(whole::at_once(response)).await;
         }
         // A call that runs may finish; a stream would go on telling.
         let ends_with = streams.then_some(accepted.revoked);
-        Ok(response.map(|body| HeldBody::around(body, permit, here, ends_with).of(weight).into()))
+        let held = |body| HeldBody::holding(body, (permit, here)).of(weight).until(ends_with);
+        Ok(response.map(|body| Body::new(held(body))))
     }
 
     /// A page whose name was made to point here comes under its own name.

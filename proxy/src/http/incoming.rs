@@ -1,11 +1,11 @@
 //! A request's body, read whole before anything else is done for it: in time, within its size, and as HTTP has it.
 
-use std::{error::Error, io, pin::Pin, time::Duration};
+use std::{error::Error, io, time::Duration};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use bytes::BytesMut;
+use futures_util::StreamExt as _;
 use http::StatusCode;
-use http_body::Frame;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -31,15 +31,11 @@ impl BodyLimits {
     }
 
     /// The whole body. What has come counts against the room that `key` has for unfinished bodies.
-    pub(super) async fn read(
-        &self,
-        mut body: Body,
-        key: &Key,
-        limits: &HttpLimits,
-    ) -> Result<Bytes, Refused> {
+    pub(super) async fn read(&self, body: Body, key: &Key, limits: &HttpLimits) -> Result<Bytes, Refused> {
         if body.size_hint().lower() > self.largest as u64 {
             return Err(self.too_large());
         }
+        let mut body = body.into_data_stream();
         let begun = Instant::now();
         let Some(first) = self.next(&mut body, begun, 0).await? else { return Ok(Bytes::new()) };
         if body.is_end_stream() {
@@ -58,22 +54,19 @@ impl BodyLimits {
         Ok(whole.freeze())
     }
 
-    async fn next(&self, body: &mut Body, begun: Instant, came: usize) -> Result<Option<Bytes>, Refused> {
+    async fn next(
+        &self,
+        body: &mut BodyDataStream,
+        begun: Instant,
+        came: usize,
+    ) -> Result<Option<Bytes>, Refused> {
         let deadline = begun + self.time + Duration::from_secs(came as u64 / self.rate);
-        loop {
-            match timeout_at(deadline, next_frame(body)).await {
-                Ok(Some(Ok(frame))) => {
-                    // Trailers say nothing to us.
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
-                }
-                Ok(Some(Err(error))) => return Err(unreadable(&error)),
-                Ok(None) => return Ok(None),
-                Err(_) => {
-                    let message = "The request's body comes too slowly; send it at once.";
-                    return Err(Refused::new(StatusCode::REQUEST_TIMEOUT, "slow_body", message));
-                }
+        match timeout_at(deadline, body.next()).await {
+            Ok(Some(data)) => data.map(Some).map_err(|error| unreadable(&error)),
+            Ok(None) => Ok(None),
+            Err(_) => {
+                let message = "The request's body comes too slowly; send it at once.";
+                Err(Refused::new(StatusCode::REQUEST_TIMEOUT, "slow_body", message))
             }
         }
     }
@@ -82,10 +75,6 @@ impl BodyLimits {
         let message = format!("The request's body is larger than {} bytes (max_body).", self.largest);
         Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "large_body", message)
     }
-}
-
-async fn next_frame(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
-    std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 
 fn unreadable(error: &axum::Error) -> Refused {

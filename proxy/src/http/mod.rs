@@ -76,7 +76,7 @@ fn gate(app: &Arc<App>, config: &HttpConfig) -> Arc<Gate> {
     Arc::new(Gate {
         app: app.clone(),
         limits: HttpLimits::new(config),
-        passthrough: Passthrough::new(app.clone(), sessions.clone()),
+        passthrough: app.servers.passes_through().then(|| Passthrough::new(app.clone(), sessions.clone())),
         bodies: BodyLimits::new(config),
         hosts: hosts(config),
         origins: origins(config),

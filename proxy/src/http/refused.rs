@@ -10,19 +10,25 @@ use http::{
     HeaderValue, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
-use serde_json::json;
+use rmcp::model::ErrorCode;
+use serde_json::{json, value::RawValue};
+
+/// What JSON-RPC leaves to servers.
+const SERVERS_OWN: ErrorCode = ErrorCode(-32000);
 
 pub(super) struct Refused {
     pub status: StatusCode,
     /// For the metrics.
     pub reason: &'static str,
+    /// As JSON-RPC has it.
+    pub code: ErrorCode,
     pub message: String,
     pub retry_after: Option<Duration>,
 }
 
 impl Refused {
     pub(super) fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Refused {
-        Refused { status, reason, message: message.into(), retry_after: None }
+        Refused { status, reason, code: SERVERS_OWN, message: message.into(), retry_after: None }
     }
 
     pub(super) fn unauthorized(message: &str) -> Refused {
@@ -32,11 +38,24 @@ impl Refused {
     pub(super) fn bad_request(reason: &'static str, message: impl Into<String>) -> Refused {
         Refused::new(StatusCode::BAD_REQUEST, reason, message)
     }
+
+    /// For a body in which rmcp found no message.
+    pub(super) fn not_a_message(body: &[u8]) -> Refused {
+        let (code, message) = match serde_json::from_slice::<&RawValue>(body) {
+            Err(error) => (ErrorCode::PARSE_ERROR, format!("Parse error: the body isn't JSON ({error}).")),
+            Ok(_) => {
+                let message = "The body isn't one JSON-RPC message (batches aren't part of the protocol).";
+                (ErrorCode::INVALID_REQUEST, message.to_owned())
+            }
+        };
+        Refused { code, ..Refused::bad_request("body", message) }
+    }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": self.message}});
+        let body =
+            json!({"jsonrpc": "2.0", "id": null, "error": {"code": self.code, "message": self.message}});
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! A connection's bytes and answers, watched on their way: when they come, when they stall, when they end.
+//! A connection's bytes, watched on their way: when they come, when they stall.
 
 use std::{
     io,
@@ -7,11 +7,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::body::{Body, Bytes};
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::connections::{Connection, UnderWay};
+use super::connections::Connection;
 
 pub(super) struct WatchedIo<T> {
     inner: T,
@@ -79,31 +77,5 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.inner).poll_shutdown(context);
         self.note(shut)
-    }
-}
-
-/// An answer whose request is under way until it has been sent.
-pub(super) struct WatchedBody {
-    pub inner: Body,
-    pub _under_way: UnderWay,
-}
-
-impl HttpBody for WatchedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.inner).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

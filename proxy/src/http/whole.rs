@@ -1,22 +1,17 @@
 //! An answer that is there at once goes out whole, as JSON: one write here and one read at the client. A session's answers
 //! come as event streams, which clients of any age can also do without.
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::time::Duration;
 
 use axum::{
-    body::{Body, Bytes, HttpBody},
+    body::{Body, Bytes},
     response::Response,
 };
+use futures_util::{StreamExt as _, stream};
 use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
-use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
 /// An answer that takes longer comes as a stream, so that the client hears that it is being worked on.
@@ -28,12 +23,13 @@ pub(super) async fn at_once(response: Response) -> Response {
     if !is_stream {
         return response;
     }
-    let (mut head, mut body) = response.into_parts();
+    let (mut head, body) = response.into_parts();
+    let mut events = body.into_data_stream();
     let deadline = Instant::now() + AT_ONCE;
-    let mut held = VecDeque::new();
+    let mut held = Vec::new();
     let ended = loop {
-        match timeout_at(deadline, next_frame(&mut body)).await {
-            Ok(Some(Ok(frame))) => held.push_back(frame),
+        match timeout_at(deadline, events.next()).await {
+            Ok(Some(Ok(event))) => held.push(event),
             Ok(None) => break true,
             Ok(Some(Err(_))) | Err(_) => break false,
         }
@@ -45,58 +41,25 @@ pub(super) async fn at_once(response: Response) -> Response {
             head.headers.remove("x-accel-buffering");
             Response::from_parts(head, Body::from(message))
         }
-        None => Response::from_parts(head, Body::new(HeldBack { held, rest: body })),
+        // What was read already, and then the rest.
+        None => Response::from_parts(head, Body::from_stream(stream::iter(held).map(Ok).chain(events))),
     }
 }
 
-async fn next_frame(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
-    std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
-}
-
 /// The data of the events, if just one has any. A message is one line of JSON.
-fn only_message(frames: &VecDeque<Frame<Bytes>>) -> Option<Bytes> {
+fn only_message(events: &[Bytes]) -> Option<Bytes> {
     let mut found = None;
-    for frame in frames {
-        let bytes = frame.data_ref()?;
-        for line in bytes.split(|byte| *byte == b'\n') {
+    for event in events {
+        for line in event.split(|byte| *byte == b'\n') {
             let data = line.strip_prefix(b"data:").map(<[u8]>::trim_ascii).filter(|data| !data.is_empty());
             if let Some(data) = data
-                && found.replace(bytes.slice_ref(data)).is_some()
+                && found.replace(event.slice_ref(data)).is_some()
             {
                 return None;
             }
         }
     }
     found
-}
-
-/// What was read already, and then the rest.
-struct HeldBack {
-    held: VecDeque<Frame<Bytes>>,
-    rest: Body,
-}
-
-impl HttpBody for HeldBack {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        match self.held.pop_front() {
-            Some(frame) => Poll::Ready(Some(Ok(frame))),
-            None => Pin::new(&mut self.rest).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.held.is_empty() && self.rest.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
-    }
 }
 
 #[cfg(test)]

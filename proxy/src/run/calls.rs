@@ -48,14 +48,23 @@ impl<'s> Calls<'s> {
 
     async fn answer(&self, call: Call) -> Result<Json, CallError> {
         let nested = self.shared.plan.capabilities.get(&call.target);
-        let shown = nested.map_or(call.target.as_str(), |nested| nested.name.as_str());
+        let missing = self.shared.plan.missing.get(&call.target);
+        let shown = match (nested, missing) {
+            (Some(nested), _) => nested.name.as_str(),
+            (None, Some(name)) => name.as_str(),
+            (None, None) => call.target.as_str(),
+        };
         self.shared.steps.tell(|| Step::Call(shown.to_owned()));
         let started = Instant::now();
         let at = {
             let mut tasks = self.tasks.lock();
             tasks.push(Task {
                 node: call.node.clone(),
-                kind: if nested.is_some() { TaskKind::Capability } else { call.kind.into() },
+                kind: if nested.is_some() || missing.is_some() {
+                    TaskKind::Capability
+                } else {
+                    call.kind.into()
+                },
                 target: call.target.clone(),
                 args: call.args.clone(),
                 result: None,

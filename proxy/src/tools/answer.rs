@@ -30,18 +30,30 @@ pub fn from_run(mut answer: Value) -> CallToolResult {
             other => aside_if_large(estimate(other), || other.to_string()),
         };
         let mut result = plain(text, false);
+        if let Some(warning) = answer["warning"].as_str() {
+            result.content.push(ContentBlock::text(format!("Warning: {warning}")));
+        }
         result.structured_content = Some(as_object(value));
         // Beside the value, which is the code's alone.
         result.content.extend(warning);
         result
     } else {
-        let message = answer["error"]["message"].as_str().unwrap_or("The run failed.").to_owned();
-        let mut result = plain(message, true);
+        let mut result = plain(told(&answer["error"]), true);
         result.structured_content = Some(as_object(answer));
         result
     };
     result.meta = meta.filter(|meta| !meta.is_null()).map(wrapped);
     result
+}
+
+/// What an error of a run says, with the line that it names.
+fn told(error: &Value) -> String {
+    let message = error["message"].as_str().unwrap_or("The run failed.");
+    match (error["line"].as_u64(), error["excerpt"].as_str()) {
+        (Some(line), Some(excerpt)) => format!("{message}\nline {line}: {excerpt}"),
+        (Some(line), None) => format!("{message}\nline {line}"),
+        _ => message.to_owned(),
+    }
 }
 
 /// About how many bytes of text an answer has.

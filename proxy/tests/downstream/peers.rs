@@ -8,8 +8,8 @@ use std::{
 };
 
 use pml_proxy::downstream::{
-    Answer, Call, CallBody, CallContext, DownstreamError, Downstreams, RestartPolicy, ServerStatus,
-    parse_servers,
+    Answer, Call, CallBody, CallContext, DownstreamError, DownstreamOptions, Downstreams, RestartPolicy,
+    ServerStatus, parse_servers,
 };
 use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use serde_json::{Value, json};
@@ -65,7 +65,8 @@ pub(crate) fn downstreams(entries: Value) -> Downstreams {
 
 pub(crate) fn with_policy(entries: Value, policy: &RestartPolicy) -> Downstreams {
     let parsed = parse_servers(&entries, |name| std::env::var(name).ok()).expect("the entries are right");
-    Downstreams::with_policy(parsed.servers, policy)
+    let options = DownstreamOptions { restart: policy.clone(), ..DownstreamOptions::default() };
+    Downstreams::new(parsed.servers, &options)
 }
 
 fn object(value: Value) -> Option<JsonObject> {

@@ -54,6 +54,10 @@ impl ProxySetup {
             command.env_remove(name);
         }
         command.env("XDG_CONFIG_HOME", "/nonexistent").env("PML_DATABASE_URL", database.url_of("proxy"));
+        // So the whole suite can be run without the fast path.
+        if let Some(passthrough) = env::var_os("PML_TEST_PASSTHROUGH") {
+            command.env("PML_PASSTHROUGH", passthrough);
+        }
         ProxySetup { command }
     }
 

@@ -4,7 +4,6 @@
 mod http;
 mod stdin;
 mod stdio;
-mod stdout;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -16,7 +15,7 @@ use rmcp::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 
-pub(super) use self::{http::HttpPassthrough, stdin::Output, stdio::Answers, stdout::Sifted};
+pub(super) use self::{http::HttpPassthrough, stdin::Output, stdio::Answers};
 
 /// Ids of such calls. rmcp counts its own from 0 and never gets there; every language's numbers do.
 const FIRST_ID: u64 = 1 << 32;

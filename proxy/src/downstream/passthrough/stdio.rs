@@ -15,6 +15,7 @@ use serde_json::{json, value::RawValue};
 use tokio::sync::oneshot;
 
 use super::{Answer, CANCELLED, FIRST_ID, Message, RawAnswer, request_line, stdin::Output};
+use crate::lines::TakesLines;
 
 pub(super) async fn call(
     answers: &Arc<Answers>,
@@ -45,11 +46,6 @@ struct Waiting {
 }
 
 impl Answers {
-    /// How many calls are under way.
-    pub(super) fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
-    }
-
     fn expect(self: &Arc<Self>, output: &Output) -> Result<Awaited, ServiceError> {
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
@@ -62,8 +58,17 @@ impl Answers {
         Ok(Awaited { id, receiver: Some(receiver), answers: self.clone(), output: output.clone() })
     }
 
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock()
+    }
+}
+
+impl TakesLines for Arc<Answers> {
     /// Whether the line is an answer to one of these calls, which then has it.
-    pub(super) fn take(&self, line: &Bytes) -> bool {
+    fn takes(&self, line: &Bytes) -> bool {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
         let Ok(message) = serde_json::from_slice::<Message<'_>>(line) else { return false };
         let Some(id) = message.answers() else { return false };
         // One that nobody waits for any more is also not rmcp's.
@@ -73,14 +78,10 @@ impl Answers {
         true
     }
 
-    pub(super) fn end(&self) {
+    fn ended(&self) {
         let mut waiting = self.lock();
         waiting.ended = true;
         waiting.senders.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
     }
 }
 

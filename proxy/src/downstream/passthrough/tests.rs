@@ -11,9 +11,10 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
 };
 
-use super::{Answers, Output, Passthrough, Sifted, stdin::Writer};
+use super::{Answers, Output, Passthrough, stdin::Writer};
+use crate::lines::Sifted;
 
-type Rmcp = AsyncRwTransport<RoleClient, Sifted<ReadHalf<DuplexStream>>, Writer>;
+type Rmcp = AsyncRwTransport<RoleClient, Sifted<ReadHalf<DuplexStream>, Arc<Answers>>, Writer>;
 
 struct Server {
     reads: BufReader<ReadHalf<DuplexStream>>,

@@ -137,7 +137,7 @@ impl Passthrough {
         }
     }
 
-    fn call(&self, session: &str, id: &str, caller: &Caller, call: Call) -> UnderWay {
+    fn call(&self, session: &str, id: &str, caller: &Caller, call: Call) -> PendingAnswer {
         let cancel = CancellationToken::new();
         let running = Running { calls: self.running.clone(), key: (session.to_owned(), id.to_owned()) };
         self.lock().insert(running.key.clone(), cancel.clone());
@@ -161,10 +161,10 @@ impl Passthrough {
             (!cancel.is_cancelled()).then(|| message(&running.key.1, answered))
         };
         let call = self.app.lifecycle.calls.track_future(work.instrument(span)).boxed();
-        UnderWay { app: self.app.clone(), call: Some(Mutex::new(call)) }
+        PendingAnswer { app: self.app.clone(), call: Some(Mutex::new(call)) }
     }
 
-    async fn respond(&self, mut answer: UnderWay) -> Response {
+    async fn respond(&self, mut answer: PendingAnswer) -> Response {
         tokio::select! {
             biased;
             message = &mut answer => match message {
@@ -192,7 +192,7 @@ impl Passthrough {
 }
 
 enum Begun {
-    Call(UnderWay),
+    Call(PendingAnswer),
     Cancelled,
 }
 
@@ -225,13 +225,13 @@ fn message(id: &str, answered: Result<Answer, ErrorData>) -> Bytes {
 
 /// A call under way; its answer, or nothing if it is cancelled. It runs in the task of whoever waits for the answer, so
 /// that nothing is handed over, and in one of its own when nobody waits any more: it goes on and is counted.
-struct UnderWay {
+struct PendingAnswer {
     app: Arc<App>,
     /// Locked by nobody: it makes the future one that may be looked at from other threads.
     call: Option<Mutex<BoxFuture<'static, Option<Bytes>>>>,
 }
 
-impl Future for UnderWay {
+impl Future for PendingAnswer {
     type Output = Option<Bytes>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -243,7 +243,7 @@ impl Future for UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             self.app.lifecycle.calls.spawn(call.into_inner());

@@ -1,9 +1,8 @@
-//! A server's standard output without the answers to calls that passed rmcp by: those go straight to whoever waits for them.
+//! Lines on their way to rmcp, looked at one by one by somebody who may take some of them out.
 
 use std::{
     io,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -11,14 +10,21 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-use super::stdio::Answers;
+/// Looks at each line before rmcp reads it.
+pub(crate) trait TakesLines {
+    /// Whether the line is taken, so that rmcp never sees it.
+    fn takes(&self, line: &Bytes) -> bool;
 
-/// Longer lines are none of ours: rmcp drops them too.
+    /// No more lines will come.
+    fn ended(&self) {}
+}
+
+/// Longer lines are passed on: rmcp drops them.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
-pub(in crate::downstream) struct Sifted<R> {
+pub(crate) struct Sifted<R, T: TakesLines> {
     io: R,
-    answers: Arc<Answers>,
+    taker: T,
     /// What was read and isn't a whole line yet, for all that is known.
     held: BytesMut,
     /// So much of it is known to hold no end of line.
@@ -29,18 +35,18 @@ pub(in crate::downstream) struct Sifted<R> {
     is_inside_line: bool,
 }
 
-impl<R> Sifted<R> {
-    pub(in crate::downstream) fn new(io: R, answers: Arc<Answers>) -> Sifted<R> {
+impl<R, T: TakesLines> Sifted<R, T> {
+    pub(crate) fn new(io: R, taker: T) -> Sifted<R, T> {
         let (held, passing) = (BytesMut::new(), Bytes::new());
-        Sifted { io, answers, held, searched: 0, passing, is_inside_line: false }
+        Sifted { io, taker, held, searched: 0, passing, is_inside_line: false }
     }
 
-    /// Takes the next line out if it is one of ours, or lets it pass; false if there is none.
+    /// Takes the next line out or lets it pass; false if there is none.
     fn sift(&mut self) -> bool {
         if let Some(end) = memchr::memchr(b'\n', &self.held[self.searched..]) {
             let line = self.take(self.searched + end + 1);
             let is_rest = std::mem::replace(&mut self.is_inside_line, false);
-            if is_rest || self.answers.count() == 0 || !self.answers.take(&line) {
+            if is_rest || !self.taker.takes(&line) {
                 self.passing = line;
             }
             return true;
@@ -60,7 +66,7 @@ impl<R> Sifted<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Sifted<R> {
+impl<R: AsyncRead + Unpin, T: TakesLines + Unpin> AsyncRead for Sifted<R, T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -77,7 +83,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Sifted<R> {
                 continue;
             }
             if ready!(poll_read_buf(Pin::new(&mut this.io), context, &mut this.held))? == 0 {
-                this.answers.end();
+                this.taker.ended();
                 this.passing = this.take(this.held.len());
                 if this.passing.is_empty() {
                     return Poll::Ready(Ok(()));
@@ -87,8 +93,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Sifted<R> {
     }
 }
 
-impl<R> Drop for Sifted<R> {
+impl<R, T: TakesLines> Drop for Sifted<R, T> {
     fn drop(&mut self) {
-        self.answers.end();
+        self.taker.ended();
     }
 }

@@ -1,0 +1,58 @@
+//! Calls that code forgot to await, and where errors say they happened, as agents see both.
+
+use pml_tests::{
+    Ask, Database,
+    mcp::{Agent, Era, Proxy, text},
+};
+use serde_json::{Value, json};
+
+#[test]
+fn a_call_that_nobody_awaited_is_told_and_its_failure_keeps_the_code_from_being_saved() {
+    let database = Database::new();
+    let mut db = database.connect();
+    db.batch_execute("SELECT pml_register('return args.n', 'math:same', visibility => 'project')").unwrap();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let execute = |name: &str, code: &str| agent.ask("pml_execute", json!({"code": code, "name": name}));
+
+    let answer = execute("math:left", "const a = 1;\nmcp.math.same({ n: 1 });\nreturn 'done'");
+    assert_eq!((&answer["result"], &answer["capabilityName"]), (&json!("done"), &json!("math:left")));
+    assert_eq!(answer["warning"], "line 2: `math:same` was not awaited");
+    assert_eq!(answer["dag"]["tasks"][0]["success"], true, "{answer}");
+
+    let answer = execute("math:lost", "mcp.nowhere.write({});\nreturn 'done'");
+    assert_eq!((&answer["result"], &answer["capabilityName"]), (&json!("done"), &Value::Null));
+    let warning = answer["warning"].as_str().unwrap();
+    assert!(warning.starts_with("line 1: `nowhere:write` was not awaited and failed: "), "{warning}");
+    assert!(warning.contains("Not saved"), "{warning}");
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE display_name = 'math:lost'"), 0);
+
+    // Inside a nested capability, and in the answer of a capability that is called as a tool.
+    let answer = execute("math:outer", "return await mcp.math.left({})");
+    assert_eq!(answer["warning"], "line 2 of `math:left`: `math:same` was not awaited");
+    let direct = agent.call("mcp__math__left", json!({}));
+    assert_eq!(direct.structured_content, Some(json!({"result": "done"})));
+    assert!(text(&direct).contains("line 2: `math:same` was not awaited"), "{}", text(&direct));
+}
+
+#[test]
+fn an_error_says_its_line_and_shows_it() {
+    let database = Database::new();
+    let mut db = database.connect();
+    let code = "const a: number = 1;\n\n  const b = JSON.parse(args.text); // here\nreturn b";
+    db.execute("SELECT pml_register($1, 'json:read', visibility => 'project')", &[&code]).unwrap();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let shown = "const b = JSON.parse(args.text); // here";
+
+    let failed = agent.call("pml_execute", json!({"code": code, "args": {"text": "{"}}));
+    let error = &failed.structured_content.as_ref().unwrap()["error"];
+    assert_eq!((&error["line"], &error["excerpt"]), (&json!(3), &json!(shown)), "{error}");
+    let failed = agent.call("mcp__json__read", json!({"text": "{"}));
+    assert!(text(&failed).ends_with(&format!("\nline 3: {shown}")), "{}", text(&failed));
+    let failed = agent.call("pml_execute", json!({"code": "\nreturn await mcp.json.read({ text: '{' })"}));
+    let error = &failed.structured_content.as_ref().unwrap()["error"];
+    assert_eq!(error["line"], 2, "{error}");
+    assert!(error["message"].as_str().unwrap().contains("(line 3)"), "{error}");
+    assert_eq!(error["excerpt"], "return await mcp.json.read({ text: '{' })");
+}
