@@ -10,6 +10,21 @@ CREATE FUNCTION pml_internal.pml_check_args(schema jsonb, args jsonb) RETURNS js
 COMMENT ON FUNCTION pml_internal.pml_check_args(jsonb, jsonb) IS
   'The arguments with the schema''s defaults filled in, or an error that says which of them doesn''t fit and why';
 
+CREATE FUNCTION pml_internal.pml_allowing_args(schema text, args text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_allowing_args_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_allowing_args(text, text) IS 'The schema without what these arguments don''t fit';
+
+CREATE FUNCTION pml_internal.pml_parameters_found(inferred jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN CASE WHEN current_setting('pml.ran_with') = '' THEN inferred
+              ELSE pml_internal.pml_allowing_args(inferred::text, current_setting('pml.ran_with'))::jsonb END;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_parameters_found(jsonb) IS
+  'The parameters that were read off code, without what the run that made it shows to be wrong (pml.ran_with)';
+
 CREATE FUNCTION pml_internal.pml_checked_schema(what text, schema text) RETURNS void
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_schema_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_checked_schema(text, text) IS 'pml_check_schema on text';
@@ -42,7 +57,8 @@ CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
 $$;
 COMMENT ON FUNCTION pml_internal.pml_snake_keys(jsonb) IS 'An object with its keys in snake_case';
 
-CREATE FUNCTION pml_internal.pml_check_object(what text, given jsonb, allowed jsonb, required text[]) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_check_object(
+    what text, given jsonb, allowed jsonb, required text[], unlisted jsonb DEFAULT '{}') RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -56,8 +72,8 @@ BEGIN
     INTO problem
     FROM jsonb_each(coalesce(given, '{}')) AS g
     LEFT JOIN LATERAL (
-      SELECT allowed ->> g.key AS type,
-             CASE WHEN allowed ->> g.key ~ '^[aeiou]' THEN 'an ' ELSE 'a ' END AS article) AS wanted ON true
+      SELECT known.type, CASE WHEN known.type ~ '^[aeiou]' THEN 'an ' ELSE 'a ' END AS article
+      FROM (SELECT coalesce(allowed ->> g.key, unlisted ->> g.key) AS type) AS known) AS wanted ON true
     WHERE CASE wanted.type
             WHEN 'any value' THEN false
             WHEN 'integer' THEN NOT (jsonb_typeof(g.value) = 'number' AND g.value::text ~ '^-?\d{1,9}$')
@@ -85,8 +101,8 @@ BEGIN
           FROM jsonb_each(given) AS g WHERE jsonb_typeof(g.value) <> 'null');
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[]) IS
-  'What was given and isn''t null, if it has only keys of the allowed types and all required ones; else an error that says what is wrong';
+COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[], jsonb) IS
+  'What was given and isn''t null, if it has only keys of the allowed (or unlisted) types and all required ones; else an error';
 
 CREATE FUNCTION pml_internal.pml_check_visibility(visibility text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE

@@ -1,11 +1,5 @@
 -- Before a run: what is asked for becomes a plan. pml_finish says what came of it.
 
-CREATE FUNCTION pml_internal.pml_request_keys() RETURNS jsonb
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN '{"intent": "string", "code": "string", "source": "object", "name": "string", "capability": "string",
-           "tool": "string", "args": "object", "description": "string", "options": "object", "servers": "list of strings"}'::jsonb;
-COMMENT ON FUNCTION pml_internal.pml_request_keys() IS 'What a request to pml_begin may have';
-
 CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -15,9 +9,13 @@ DECLARE
                       THEN (SELECT key FROM unnest('{capabilityId,capability_id}'::text[]) AS key WHERE request ? key LIMIT 1) END;
   given jsonb := CASE WHEN id_key IS NULL THEN request
                       ELSE request - id_key || jsonb_build_object('capability', request -> id_key) END;
-  checked jsonb := pml_internal.pml_check_object('The request', given, pml_internal.pml_request_keys(), '{}');
+  -- Besides what agents may give, proxies say which tool was called, and which servers they have.
+  checked jsonb := pml_internal.pml_check_object('The request', given,
+    pml_internal.pml_schema_keys(pml_internal.pml_agent_tool_schema('pml_execute')), '{}',
+    '{"tool": "string", "servers": "list of strings"}');
   options jsonb := CASE WHEN checked ? 'options'
-    THEN pml_internal.pml_check_object('options', checked -> 'options', '{"timeout": "integer"}', '{}') END;
+    THEN pml_internal.pml_check_object('options', checked -> 'options', pml_internal.pml_schema_keys(
+           pml_internal.pml_agent_tool_schema('pml_execute') #> '{properties,options}'), '{}') END;
   problem text := CASE
     WHEN checked ? 'code' AND checked ? 'source' THEN 'Give either "code" or "source", not both'
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'

@@ -1,22 +1,5 @@
 -- The tools with which agents manage capabilities (cap_lookup and its like): names in, names out, FQDNs only under _meta.
 
-CREATE FUNCTION pml_internal.pml_cap_tools() RETURNS jsonb
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN '{
-    "lookup": {"takes": {"name": "string"}, "needs": ["name"]},
-    "list": {"takes": {"pattern": "string", "namespace": "string", "named_only": "boolean", "unnamed_only": "boolean",
-                       "created_by": "string", "tags": "list of strings", "visibility": "string", "sort_by": "string",
-                       "limit": "integer", "offset": "integer", "version_tag": "string", "record_type": "string"},
-             "needs": []},
-    "rename": {"takes": {"name": "string", "new_name": "string", "description": "string", "tags": "list of strings",
-                         "visibility": "string"}, "needs": ["name"]},
-    "whois": {"takes": {"name": "string", "fqdn": "string"}, "needs": ["name"]},
-    "history": {"takes": {"name": "string", "limit": "integer", "offset": "integer"}, "needs": ["name"]},
-    "fork": {"takes": {"source": "string", "name": "string"}, "needs": ["source", "name"]},
-    "merge": {"takes": {"sources": "list of strings", "name": "string", "code": "string", "description": "string"},
-              "needs": ["sources", "name"]}}'::jsonb;
-COMMENT ON FUNCTION pml_internal.pml_cap_tools() IS 'What each of the cap_ tools takes and needs';
-
 CREATE FUNCTION pml_internal.pml_cap_named(fqdn text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
@@ -148,24 +131,10 @@ CREATE FUNCTION pml_internal.pml_cap(tool text, args jsonb DEFAULT NULL) RETURNS
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  tools jsonb := pml_internal.pml_cap_tools();
   action text := regexp_replace(coalesce(tool, ''), '^cap[_:]', '');
-  given jsonb := args;
+  given jsonb := pml_internal.pml_check_arguments('cap_' || action, args);
   old_names text;
 BEGIN
-  IF NOT tools ? action THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM001',
-      MESSAGE = format('Tool not found: %s', pml_internal.pml_excerpt(tool)),
-      HINT = format('There are %s.', (SELECT string_agg('cap_' || t, ', ') FROM jsonb_object_keys(tools) AS t));
-  END IF;
-  IF jsonb_typeof(given) = 'object' THEN
-    given := pml_internal.pml_snake_keys(given);
-    IF action = 'whois' AND NOT given ? 'name' AND given ? 'fqdn' THEN
-      given := given || jsonb_build_object('name', given -> 'fqdn');
-    END IF;
-  END IF;
-  given := pml_internal.pml_check_object('cap_' || action, given, tools -> action -> 'takes',
-             ARRAY(SELECT jsonb_array_elements_text(tools -> action -> 'needs')));
   -- Asked before anything changes: a rename may make the alias the name.
   SELECT string_agg(pml_internal.pml_alias_warning(spec), '. ') INTO old_names
   FROM jsonb_array_elements_text(CASE action WHEN 'merge' THEN given -> 'sources' WHEN 'fork' THEN jsonb_build_array(given -> 'source')

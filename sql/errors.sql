@@ -33,17 +33,17 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_check_changed(boolean, text, text) IS
   'An error when a change met no row, because the record is of a scope in which the current user may not act';
 
-CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text) RETURNS void
+CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text, hint text DEFAULT NULL) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   named text[] := regexp_match(tool_name, '^mcp__(.+?)__(.+)$');
 BEGIN
-  RAISE EXCEPTION USING ERRCODE = 'PM001',
-    -- What has the form of a capability's tool may have been one.
+  -- What has the form of a capability's tool may have been one.
+  RAISE EXCEPTION USING ERRCODE = CASE WHEN named IS NULL THEN 'PM008' ELSE 'PM001' END,
     MESSAGE = CASE WHEN named IS NULL THEN format('Tool not found: %s', pml_internal.pml_excerpt(tool_name))
                    ELSE format('Capability not found: %s', pml_internal.pml_excerpt(named[1] || ':' || named[2])) END,
-    HINT = coalesce((SELECT format('Did you mean "%s"?',
+    HINT = coalesce(hint, (SELECT format('Did you mean "%s"?',
                                     pml_internal.pml_nearest(pml_tool_not_found.tool_name, array_agg(n.tool_name::text)))
                      FROM (SELECT t.tool_name FROM pml.tool_names t
                            WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() LIMIT 1000) AS n
@@ -51,7 +51,7 @@ BEGIN
                     'tools/list shows what there is.');
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text) IS 'The error for a wire name that stands for nothing';
+COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text, text) IS 'The error for a wire name that stands for nothing';
 
 CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS void
   LANGUAGE plpgsql STABLE

@@ -1,7 +1,7 @@
 -- After a run: its trace, what it was counted as, and the capability that it becomes.
 
 CREATE FUNCTION pml_internal.pml_trace(
-    root_id uuid, state pml.workflow_state, outcome jsonb, ran_fqdn text, counted_as text) RETURNS void
+    root_id uuid, state pml.workflow_state, outcome jsonb, results text[], ran_fqdn text, counted_as text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -53,7 +53,7 @@ BEGIN
                      'taskId', CASE WHEN t.place = ARRAY[t.number::integer] THEN 't' || t.number END,
                      'node', t.task -> 'node', 'kind', t.task -> 'kind', 'target', t.task -> 'target',
                      'success', t.task -> 'success', 'durationMs', pml_internal.pml_duration(t.task -> 'duration_ms'),
-                     'resultPreview', pml_internal.pml_preview(t.task -> 'result'),
+                     'resultPreview', pml_internal.pml_preview(results[(t.task ->> 'result')::integer]),
                      'error', pml_internal.pml_error_text(t.task -> 'error')))
                      || CASE WHEN pg_column_size(t.task -> 'args') <= 4000
                              THEN jsonb_build_object('args', t.task -> 'args') ELSE '{}' END ORDER BY t.number), '[]')
@@ -64,7 +64,7 @@ BEGIN
     LEFT JOIN pml.capability_records nested ON nested.id = split_part(r.run ->> 'fqdn', '@', 1)),
   kept AS (
     INSERT INTO pml.task_results (workflow_id, task_id, org, project, actor, result, expires_at)
-    SELECT state.workflow_id, 't' || t.number, state.org, state.project, state.actor, t.task -> 'result',
+    SELECT state.workflow_id, 't' || t.number, state.org, state.project, state.actor, results[(t.task ->> 'result')::integer]::json,
            now() + current_setting('pml.result_ttl')::interval
     FROM tasks t WHERE t.run_id = root_id)
   INSERT INTO pml.tool_usage
@@ -84,10 +84,10 @@ BEGIN
   ORDER BY u.place;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_trace(uuid, pml.workflow_state, jsonb, text, text) IS
+COMMENT ON FUNCTION pml_internal.pml_trace(uuid, pml.workflow_state, jsonb, text[], text, text) IS
   'Writes what a run and the runs inside it did, counts every call, and keeps the results of its tasks';
 
-CREATE FUNCTION pml_internal.pml_finish(workflow_id uuid, outcome jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_finish(workflow_id uuid, outcome json) RETURNS json
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -99,7 +99,11 @@ DECLARE
   kept_fqdn text;
   warning text;
   unawaited text;
+  -- The results are never read here, only kept and given back as they are.
+  results text[] := pml_internal.pml_outcome_parts(outcome::text);
+  report jsonb := results[1];
   shown jsonb;
+  told json;
 BEGIN
   -- A second report of the same run waits here for the first, and gets its answer.
   SELECT * INTO state FROM pml.workflow_state w WHERE w.workflow_id = pml_finish.workflow_id FOR UPDATE;
@@ -110,18 +114,19 @@ BEGIN
   IF state.answer IS NOT NULL THEN
     RETURN state.answer;
   END IF;
-  PERFORM pml_internal.pml_check_outcome(outcome);
-  went_well := (outcome -> 'success')::boolean;
-  unawaited := pml_internal.pml_unawaited(outcome);
+  PERFORM pml_internal.pml_check_outcome(report);
+  went_well := (report -> 'success')::boolean;
+  unawaited := pml_internal.pml_unawaited(report);
 
   IF state.mode = 'call_by_name' THEN
     kept_fqdn := state.learning_context ->> 'fqdn';
     warning := state.learning_context ->> 'warning';
   ELSIF went_well AND unawaited IS NOT NULL
-    AND jsonb_path_exists(outcome -> 'tasks', '$[*] ? (@.awaited == false && @.success == false)') THEN
+    AND jsonb_path_exists(report -> 'tasks', '$[*] ? (@.awaited == false && @.success == false)') THEN
     -- Part of what it was to do wasn't done, so it isn't code that worked.
     warning := 'Not saved: await every call, and run it again';
   ELSIF went_well THEN
+    state.learning_context := state.learning_context || jsonb_build_object('args', state.args);
     BEGIN
       kept_fqdn := pml_internal.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
     EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
@@ -146,29 +151,30 @@ BEGIN
   ELSE
     kept_fqdn := (SELECT same.id FROM pml_internal.pml_same_code(state.learning_context ->> 'hash', NULL) AS same);
   END IF;
-  IF went_well AND state.mode = 'direct' AND jsonb_typeof(outcome -> 'tasks') = 'array' AND outcome -> 'tasks' <> '[]' THEN
-    PERFORM pml_internal.pml_note_tools(kept_fqdn, outcome -> 'tasks');
+  IF went_well AND state.mode = 'direct' AND jsonb_typeof(report -> 'tasks') = 'array' AND report -> 'tasks' <> '[]' THEN
+    PERFORM pml_internal.pml_note_tools(kept_fqdn, report -> 'tasks');
   END IF;
   SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
   FROM pml.capability_records r WHERE r.id = kept_fqdn;
-  shown := CASE WHEN went_well
-      THEN jsonb_build_object('status', 'success', 'result', coalesce(outcome -> 'result', 'null'))
-      ELSE jsonb_build_object('status', 'error', 'error', coalesce(
-             pml_internal.pml_with_excerpt(nullif(outcome -> 'error', 'null'), coalesce(state.learning_context ->> 'code',
+  shown := CASE WHEN went_well THEN '{}' ELSE jsonb_build_object('status', 'error', 'error', coalesce(
+             pml_internal.pml_with_excerpt(nullif(report -> 'error', 'null'), coalesce(state.learning_context ->> 'code',
                (SELECT v.code_snippet FROM pml.capability_versions v
                 WHERE v.capability_fqdn = kept_fqdn AND v.version = (state.learning_context -> 'version')::integer))),
              '{"kind": "unknown", "message": "The run failed and did not say why"}')) END
     || jsonb_build_object(
       'mode', state.mode,
       'capabilityName', CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'name' WHEN went_well THEN ran.name END,
-      'executionTimeMs', pml_internal.pml_duration(outcome -> 'duration_ms'), 'workflowId', state.workflow_id,
-      'dag', state.dag || pml_internal.pml_shown_tasks(outcome -> 'tasks'),
+      'executionTimeMs', pml_internal.pml_duration(report -> 'duration_ms'), 'workflowId', state.workflow_id,
+      'dag', state.dag || pml_internal.pml_shown_tasks(report -> 'tasks', results),
       '_meta', jsonb_build_object('fqdn', ran.id, 'traceId', run_id,
         'version', CASE WHEN state.mode = 'call_by_name' THEN (state.learning_context -> 'version')::integer ELSE ran.version END))
     || CASE WHEN coalesce(warning, unawaited) IS NULL THEN '{}'
             ELSE jsonb_build_object('warning', concat_ws('. ', unawaited, warning)) END;
+  told := CASE WHEN went_well
+    THEN '{"status": "success", "result": ' || coalesce(results[(report ->> 'result')::integer], 'null') || ', ' || substr(shown::text, 2)
+    ELSE shown::text END;
   UPDATE pml.workflow_state w
-  SET answer = shown, finished_at = clock_timestamp(),
+  SET answer = told, finished_at = clock_timestamp(),
       -- What the answer has already need not be kept twice.
       args = NULL, learning_context = NULL, dag = NULL,
       -- Whoever asks again, having lost the answer, does so soon.
@@ -176,10 +182,10 @@ BEGIN
   WHERE w.workflow_id = pml_finish.workflow_id;
   PERFORM pml_internal.pml_forget_expired(20);
   -- Last, since it locks the record of what was called: others who call the same wait for the rest of this transaction.
-  PERFORM pml_internal.pml_trace(run_id, state, outcome, ran.id,
+  PERFORM pml_internal.pml_trace(run_id, state, report, results, ran.id,
     CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'called' WHEN went_well THEN ran.name END);
-  RETURN shown;
+  RETURN told;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_finish(uuid, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_finish(uuid, json) IS
   'Takes what came of a run: traces and counts it, keeps new code that ran well, and returns what pml_execute answers; a second call gets the same';

@@ -60,11 +60,13 @@ BEGIN
   LOOP
     SELECT same.* INTO existing FROM pml_internal.pml_same_code(context ->> 'hash', pml_keep_code.name) AS same;
     EXIT WHEN FOUND;
+    PERFORM set_config('pml.ran_with', coalesce(context ->> 'args', ''), true);
     INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description, source)
     VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description',
             pml_internal.pml_kept_source(context -> 'source'))
     ON CONFLICT DO NOTHING
     RETURNING r.id INTO fqdn;
+    PERFORM set_config('pml.ran_with', '', true);
     IF fqdn IS NOT NULL THEN
       RETURN fqdn;
     END IF;

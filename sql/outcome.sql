@@ -30,6 +30,11 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_outcome(jsonb, integer) IS 'An error that says what is wrong with the outcome of a run';
 
+CREATE FUNCTION pml_internal.pml_outcome_parts(outcome text) RETURNS text[]
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_outcome_parts_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_outcome_parts(text) IS
+  'An outcome with each result replaced by its number here, and then the results as they came';
+
 CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN pg_catalog.jsonb_typeof(milliseconds) = 'number'

@@ -9,7 +9,7 @@ BEGIN
            l.lanname = 'c' AS is_c, p.prosrc, listed.callers
     FROM (VALUES
       -- Anyone; what they may do and see is decided inside.
-      ('pml_act_as', NULL), ('pml_actor', NULL), ('pml_analyze', NULL), ('pml_begin', NULL), ('pml_cap', NULL),
+      ('pml_act_as', NULL), ('pml_actor', NULL), ('pml_agent_tools', NULL), ('pml_analyze', NULL), ('pml_ask', NULL), ('pml_begin', NULL), ('pml_cap', NULL),
       ('pml_check_args', NULL), ('pml_code', NULL), ('pml_code_hash', NULL), ('pml_compile', NULL), ('pml_delete', NULL),
       ('pml_dependents', NULL), ('pml_diff', NULL), ('pml_discover', NULL), ('pml_display_code', NULL),
       ('pml_expire', NULL), ('pml_finish', NULL), ('pml_fork', NULL), ('pml_fqdn', NULL), ('pml_grant', NULL),
@@ -27,7 +27,7 @@ BEGIN
       ('pml_dependencies', NULL), ('pml_grants', NULL), ('pml_renames', NULL), ('pml_runs', NULL),
       ('pml_server_tools', NULL),
       -- What only a proxy needs.
-      ('pml_proxy_key', 'pml_proxy, pml_admin'), ('pml_search', 'pml_proxy, pml_admin'),
+      ('pml_proxy_key', 'pml_proxy, pml_admin'),
       ('pml_stats', 'pml_proxy, pml_admin'), ('pml_token_check', 'pml_proxy, pml_admin')) AS listed (name, callers)
     JOIN pg_proc p ON p.proname = listed.name AND p.pronamespace = 'pml_internal'::regnamespace
     JOIN pg_language l ON l.oid = p.prolang

@@ -83,7 +83,7 @@ BEGIN
             pml_internal.pml_check_schema('output_schema', NEW.output_schema);
     NEW.parameters_explicit := NEW.parameters_schema IS NOT NULL;
     NEW.parameters_schema := coalesce(NEW.parameters_schema, pml_internal.pml_source_parameters(NEW.source),
-                                      compiled -> 'parameters');
+                                      pml_internal.pml_parameters_found(compiled -> 'parameters'));
     NEW.output_explicit := NEW.output_schema IS NOT NULL;
     NEW.output_schema := coalesce(NEW.output_schema, nullif(compiled -> 'output', 'null'));
     IF NEW.tools_used = '{}' THEN

@@ -156,7 +156,8 @@ DECLARE
   compiled jsonb;
 BEGIN
   PERFORM pml_internal.pml_check_code(new.code_snippet);
-  IF current_setting('pml.restore_version') = 'on' THEN
+  -- Not there in a session that has called no function of the extension yet.
+  IF current_setting('pml.restore_version', true) = 'on' THEN
     compiled := pml_internal.pml_compiled_before(old.id, new.code_snippet);
   END IF;
   RETURN coalesce(compiled, pml_internal.pml_compile(new.code_snippet));

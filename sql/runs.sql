@@ -10,7 +10,8 @@ CREATE TABLE pml.workflow_state (
   learning_context jsonb,
   mode text CHECK (mode IN ('direct', 'call_by_name')),
   args jsonb,
-  answer jsonb,
+  -- As json, which keeps the order of a result's keys.
+  answer json,
   finished_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour'
@@ -76,7 +77,7 @@ CREATE TABLE pml.task_results (
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
   actor text NOT NULL,
-  result jsonb,
+  result json,
   created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour',
   PRIMARY KEY (workflow_id, task_id)

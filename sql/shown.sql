@@ -55,10 +55,9 @@ CREATE FUNCTION pml_internal.pml_object_schema(schema jsonb) RETURNS jsonb
     ELSE '{"type": "object"}'::jsonb END;
 COMMENT ON FUNCTION pml_internal.pml_object_schema(jsonb) IS 'The schema as MCP wants it: always that of an object';
 
-CREATE FUNCTION pml_internal.pml_preview(value jsonb) RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN pg_catalog.left(CASE pg_catalog.jsonb_typeof(value) WHEN 'string' THEN value #>> '{}' ELSE value::text END, 240);
-COMMENT ON FUNCTION pml_internal.pml_preview(jsonb) IS 'The beginning of a result';
+CREATE FUNCTION pml_internal.pml_preview(value text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_preview_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_preview(text) IS 'The beginning of a result, which is JSON';
 
 CREATE FUNCTION pml_internal.pml_shown_dag(structure jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
@@ -77,7 +76,7 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_shown_dag(jsonb) IS
   'A structure as agents see it: names in the place of FQDNs, and without the arguments';
 
-CREATE FUNCTION pml_internal.pml_shown_tasks(tasks jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_shown_tasks(tasks jsonb, results text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -90,13 +89,13 @@ BEGIN
              'taskId', 't' || t.number, 'node', t.task -> 'node', 'kind', t.task -> 'kind',
              'name', pml_internal.pml_shown_name(t.task ->> 'target'),
              'success', t.task -> 'success', 'durationMs', pml_internal.pml_duration(t.task -> 'duration_ms'),
-             'resultPreview', pml_internal.pml_preview(t.task -> 'result'),
+             'resultPreview', pml_internal.pml_preview(results[(t.task ->> 'result')::integer]),
              'error', pml_internal.pml_error_text(t.task -> 'error'))) ORDER BY t.number) FILTER (WHERE t.number <= 50))
            || CASE WHEN count(*) > 50 THEN jsonb_build_object('omittedTasks', count(*) - 50) ELSE '{}' END
     FROM jsonb_array_elements(tasks) WITH ORDINALITY AS t (task, number));
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_shown_tasks(jsonb) IS 'The calls of a run as agents see them: names and the beginning of each result';
+COMMENT ON FUNCTION pml_internal.pml_shown_tasks(jsonb, text[]) IS 'The calls of a run as agents see them: names and the beginning of each result';
 
 CREATE FUNCTION pml_internal.pml_unawaited(outcome jsonb) RETURNS text
   LANGUAGE plpgsql STABLE

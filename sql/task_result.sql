@@ -1,12 +1,23 @@
 -- The whole result of a task of a run, in pieces.
 
+CREATE FUNCTION pml_internal.pml_pretty(value text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pretty_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_pretty(text) IS 'JSON on lines of its own, its keys in the order that they have';
+
 CREATE FUNCTION pml_internal.pml_result_piece(workflow_id uuid, task_id text, start integer, size integer, format text)
   RETURNS jsonb
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  begins integer := greatest(coalesce(start, 0), 0);
+  begins integer := least(greatest(coalesce(start, 0), 0), 2147483646);
+  -- The answer of a run shows its nodes and, for each call, the task: the node's id means its last call.
+  task text := coalesce((
+    SELECT t.task ->> 'taskId'
+    FROM pml.execution_trace e, jsonb_array_elements(e.task_results) WITH ORDINALITY AS t (task, place)
+    WHERE e.workflow_id = pml_result_piece.workflow_id AND e.parent_trace_id IS NULL
+      AND t.task ->> 'node' = pml_result_piece.task_id
+    ORDER BY t.place DESC LIMIT 1), task_id);
   kept record;
   content text;
 BEGIN
@@ -16,10 +27,12 @@ BEGIN
   END IF;
   SELECT t.result, t.expires_at INTO kept
   FROM (SELECT r.result, r.expires_at, r.org, r.project, r.actor FROM pml.task_results r
-        WHERE r.workflow_id = pml_result_piece.workflow_id AND r.task_id = pml_result_piece.task_id
+        WHERE r.workflow_id = pml_result_piece.workflow_id AND r.task_id = task
         UNION ALL
-        SELECT w.answer -> 'result', w.expires_at, w.org, w.project, w.actor FROM pml.workflow_state w
-        WHERE w.workflow_id = pml_result_piece.workflow_id AND pml_result_piece.task_id = 'result' AND w.answer ? 'result') AS t
+        SELECT given.result::json, w.expires_at, w.org, w.project, w.actor FROM pml.workflow_state w,
+               -- The operators of json read every text in it, and refuse U+0000.
+               LATERAL (SELECT (pml_internal.pml_outcome_parts(w.answer::text))[2] AS result) AS given
+        WHERE w.workflow_id = pml_result_piece.workflow_id AND task = 'result' AND given.result IS NOT NULL) AS t
   WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() AND t.actor = pml_internal.pml_actor();
   IF NOT FOUND THEN
     IF NOT EXISTS (SELECT FROM pml.workflow_state w WHERE w.workflow_id = pml_result_piece.workflow_id
@@ -29,11 +42,11 @@ BEGIN
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'PM001',
       MESSAGE = format('Task not found: %s in workflow %s', pml_internal.pml_excerpt(coalesce(task_id, 'none given')), workflow_id),
-      HINT = 'The answer of the run lists its tasks with their taskId; "result" is that of the whole run.';
+      HINT = 'The answer of the run lists its nodes with their id and its tasks with their taskId; "result" is that of the whole run.';
   ELSIF kept.expires_at < now() THEN
     PERFORM pml_internal.pml_workflow_not_found(workflow_id);
   END IF;
-  content := CASE format WHEN 'pretty' THEN jsonb_pretty(coalesce(kept.result, 'null')) ELSE coalesce(kept.result, 'null')::text END;
+  content := CASE format WHEN 'pretty' THEN pml_internal.pml_pretty(coalesce(kept.result, 'null')::text) ELSE coalesce(kept.result, 'null')::text END;
   RETURN jsonb_build_object(
     'result', substr(content, begins + 1, greatest(coalesce(size, length(content)), 0)),
     'total', length(content), 'offset', begins, 'format', format,

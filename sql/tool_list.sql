@@ -40,7 +40,7 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   SELECT t.tool_name, 'tool', t.tool_id, t.description, pml_internal.pml_object_schema(t.input_schema),
          t.output_schema, t.server_id, t.name, NULL, NULL, t.definition
   FROM here JOIN pml.tool_schema t ON t.org = here.org AND t.project = here.project
-  WHERE servers IS NULL OR t.server_id = ANY (servers)
+  WHERE pml_tools.servers IS NULL OR t.server_id = ANY (pml_tools.servers)
   ORDER BY 1
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tools(text[]) IS

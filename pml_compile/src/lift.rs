@@ -64,7 +64,8 @@ pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
             }
         });
         let replacement = match kind {
-            LiftedKind::Secret => format!("args.{parameter}"),
+            // The type says that it must be given: there is nothing else to take.
+            LiftedKind::Secret => format!("args.{parameter}!"),
             LiftedKind::Setting => format!("(args.{parameter} ?? {text})"),
         };
         let (line, column) = places.at(range(span).start);

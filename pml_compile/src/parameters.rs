@@ -1,27 +1,41 @@
-//! Parameters: a JSON Schema of the capability's input, read off from how the code uses `args`.
+//! Parameters: a JSON Schema of the capability's input, read off from TypeScript types, from the schemas of the tools that
+//! get it, and from how the code uses `args`.
+//!
+//! Required is only what the code can't do without: what a type says is there, what a tool requires, and what would throw if
+//! it weren't there, in code that runs in any case. A call that would have worked must not be refused.
 
 mod schema;
+mod tools;
 mod types;
+mod visit;
 
-use swc_common::Spanned;
+use std::collections::HashMap;
+
+use serde_json::Value as Json;
+use swc_common::{Span, Spanned};
 use swc_ecma_ast::*;
-use swc_ecma_visit::{Visit, VisitWith};
+use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::bindings::Bindings;
 use super::lift::is_secret;
+use super::link::Lookup;
 use super::parse::Parsed;
+use super::provides::ToolSchema;
+use super::references::References;
 use super::value::{
     Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name, static_text, unwrap,
 };
 use schema::Parameter;
-use types::{declare_type, method_type};
+use types::{DeclaredTypes, method_type};
 
 pub use schema::Parameters;
 pub(crate) use schema::json_type;
+pub(crate) use tools::Called;
 
 /// The schema of what the code expects in `args`.
-pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings) -> Parameters {
-    let mut inference = Inference { bindings, root: Parameter::default() };
+pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings, called: &Called<'_>) -> Parameters {
+    let types = DeclaredTypes::of(parsed.statements());
+    let mut inference = Inference { bindings, called, types, root: Parameter::default(), is_certain: true };
     for statement in parsed.statements() {
         statement.visit_with(&mut inference);
     }
@@ -30,10 +44,37 @@ pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings) -> Parameters {
 
 struct Inference<'a> {
     bindings: &'a Bindings,
+    called: &'a Called<'a>,
+    types: DeclaredTypes<'a>,
     root: Parameter,
+    /// What is looked at runs in any case, and what it throws ends the run.
+    is_certain: bool,
 }
 
 impl Inference<'_> {
+    fn maybe(&mut self, look: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.is_certain, false);
+        look(self);
+        self.is_certain = before;
+    }
+
+    /// Whether an expression is `args` itself.
+    fn is_whole(&self, expr: &Expr) -> bool {
+        self.path(expr).is_some_and(|steps| steps.is_empty())
+    }
+
+    /// Would throw without it.
+    fn needs(&mut self, expr: &Expr) {
+        let is_certain = self.is_certain;
+        self.note(expr, |parameter| parameter.needed |= is_certain);
+    }
+
+    /// Throws without it, on purpose.
+    fn insists(&mut self, expr: &Expr) {
+        let is_certain = self.is_certain;
+        self.note(expr, |parameter| parameter.insisted |= is_certain);
+    }
+
     /// The steps from `args` to what an expression means; `None` if it doesn't come from `args`.
     fn path(&self, expr: &Expr) -> Option<Vec<Step>> {
         // Most expressions come from elsewhere.
@@ -45,14 +86,19 @@ impl Inference<'_> {
 
     /// The parameter at the end of a path; `None` for `args` itself and behind a key known only when the code runs.
     fn parameter(&mut self, steps: &[Step]) -> Option<&mut Parameter> {
+        let is_certain = self.is_certain;
         let mut parameter = &mut self.root;
         for (index, step) in steps.iter().enumerate() {
-            if step.optional && index > 0 {
-                parameter.optional = true;
+            if index > 0 {
+                parameter.optional |= step.optional;
+                parameter.needed |= is_certain && !step.optional;
             }
             parameter = match &step.key {
                 Key::Index(_) => parameter.item(),
-                Key::Dynamic => return None,
+                Key::Dynamic => {
+                    parameter.is_open = true;
+                    return None;
+                }
                 // A string and an array have a length, so it says nothing about fields.
                 key if index > 0 && key.as_text() == Some("length") => return None,
                 key => parameter.field(key.as_text()?),
@@ -69,12 +115,24 @@ impl Inference<'_> {
         true
     }
 
+    /// A value that goes somewhere.
+    fn used(&mut self, expr: &Expr) {
+        self.root.is_open |= self.is_whole(expr);
+        self.note(expr, |_| {});
+    }
+
     fn has_type(&mut self, expr: &Expr, name: &'static str) {
         self.note(expr, |parameter| parameter.add_type(name));
     }
 
     fn may_be_absent(&mut self, expr: &Expr) {
         self.note(expr, |parameter| parameter.optional = true);
+    }
+
+    fn may_be_absent_at(&mut self, steps: &[Step]) {
+        if let Some(parameter) = self.parameter(steps) {
+            parameter.optional = true;
+        }
     }
 
     fn fallback(&mut self, expr: &Expr, default: &Expr) {
@@ -94,10 +152,13 @@ impl Inference<'_> {
             _ => None,
         };
         if let Some(annotation) = annotation {
-            match self.parameter(steps) {
-                Some(parameter) => declare_type(parameter, &annotation.type_ann),
-                None if steps.is_empty() => declare_type(&mut self.root, &annotation.type_ann),
-                None => {}
+            self.declare_at(steps, &annotation.type_ann);
+        }
+        // Taking fields out of what isn't there throws.
+        if matches!(pattern, Pat::Object(_) | Pat::Array(_)) {
+            let is_certain = self.is_certain;
+            if let Some(parameter) = self.parameter(steps) {
+                parameter.needed |= is_certain;
             }
         }
         let inner = |key: Key| {
@@ -116,12 +177,11 @@ impl Inference<'_> {
                                 parameter.set_default(default_of(&assign.key.id.sym, default));
                             }
                         }
-                        ObjectPatProp::KeyValue(pair) => {
-                            if let Some(name) = prop_name(&pair.key) {
-                                self.pattern(&pair.value, &inner(Key::Text(name)));
-                            }
-                        }
-                        ObjectPatProp::Rest(_) => {}
+                        ObjectPatProp::KeyValue(pair) => match prop_name(&pair.key) {
+                            Some(name) => self.pattern(&pair.value, &inner(Key::Text(name))),
+                            None => self.root.is_open |= steps.is_empty(),
+                        },
+                        ObjectPatProp::Rest(_) => self.root.is_open |= steps.is_empty(),
                     }
                 }
             }
@@ -170,12 +230,35 @@ impl Inference<'_> {
             In => {
                 if let (Some(name), Some(mut steps)) = (static_text(&binary.left), self.path(&binary.right)) {
                     steps.push(Step { key: Key::Text(name.into()), span: binary.span, optional: false });
-                    if let Some(parameter) = self.parameter(&steps) {
-                        parameter.optional = true;
-                    }
+                    self.may_be_absent_at(&steps);
+                }
+                if !self.is_whole(&binary.right) {
+                    self.needs(&binary.right);
                 }
             }
             InstanceOf => {}
+        }
+    }
+
+    /// Both sides; the right one of `&&`, `||` and `??` needn't run. Asking after `args` as a whole hands nothing on.
+    fn operands(&mut self, binary: &BinExpr) {
+        use BinaryOp::*;
+        let only_asked = matches!(binary.op, EqEq | EqEqEq | NotEq | NotEqEq | LogicalAnd | InstanceOf);
+        if only_asked && self.is_whole(&binary.left) {
+            self.inside_chain(&binary.left);
+        } else {
+            binary.left.visit_with(self);
+        }
+        let is_key_known = static_text(&binary.left).is_some();
+        match binary.op {
+            LogicalAnd | LogicalOr | NullishCoalescing => {
+                self.maybe(|inside| binary.right.visit_with(inside))
+            }
+            In if is_key_known && self.is_whole(&binary.right) => self.inside_chain(&binary.right),
+            EqEq | EqEqEq | NotEq | NotEqEq if self.is_whole(&binary.right) => {
+                self.inside_chain(&binary.right)
+            }
+            _ => binary.right.visit_with(self),
         }
     }
 
@@ -188,11 +271,8 @@ impl Inference<'_> {
                     if unary.op == UnaryOp::TypeOf =>
                 {
                     match &*name {
-                        "string" => self.has_type(&unary.arg, "string"),
-                        "number" => self.has_type(&unary.arg, "number"),
-                        "boolean" => self.has_type(&unary.arg, "boolean"),
                         "undefined" => self.may_be_absent(&unary.arg),
-                        _ => {}
+                        _ => drop(self.note(&unary.arg, Parameter::ask_type)),
                     }
                 }
                 (_, Some(literal)) => self.has_type(side, json_type(&literal)),
@@ -211,15 +291,24 @@ impl Inference<'_> {
         {
             match (&*object.sym, &*method.sym) {
                 ("Math", _) => args.iter().for_each(|argument| self.has_type(&argument.expr, "number")),
-                ("JSON", "parse") => self.has_type(&first.expr, "string"),
-                ("Object", "keys" | "values" | "entries") => self.has_type(&first.expr, "object"),
+                ("JSON", "parse") => {
+                    self.has_type(&first.expr, "string");
+                    self.needs(&first.expr);
+                }
+                ("Object", "keys" | "values" | "entries") => {
+                    self.has_type(&first.expr, "object");
+                    self.needs(&first.expr);
+                }
+                ("Array", "isArray") => drop(self.note(&first.expr, Parameter::ask_type)),
                 _ => {}
             }
         }
         match self.path(&member.obj) {
             Some(steps) if !steps.is_empty() => {
+                let is_certain = self.is_certain;
                 if let Some(parameter) = self.parameter(&steps) {
                     parameter.optional |= is_optional;
+                    parameter.needed |= is_certain;
                     if let Some(name) = method_type(&method.sym) {
                         parameter.add_type(name);
                     }
@@ -258,12 +347,21 @@ impl Inference<'_> {
 
     fn declare(&mut self, expr: &Expr, declared: &TsType) {
         if let Some(steps) = self.path(expr) {
-            match self.parameter(&steps) {
-                Some(parameter) => declare_type(parameter, declared),
-                None if steps.is_empty() => declare_type(&mut self.root, declared),
-                None => {}
-            }
+            self.declare_at(&steps, declared);
         }
+    }
+
+    fn declare_at(&mut self, steps: &[Step], declared: &TsType) {
+        // Where the code may never come, a type says what it is, not that it is there.
+        let is_certain = self.is_certain || steps.is_empty();
+        let types = std::mem::take(&mut self.types);
+        let parameter = if steps.is_empty() { Some(&mut self.root) } else { self.parameter(steps) };
+        if let Some(parameter) = parameter {
+            let needed = parameter.needed;
+            types.declare(parameter, declared);
+            parameter.needed = needed || (parameter.needed && is_certain);
+        }
+        self.types = types;
     }
 
     /// `args.x += 1` uses what it changes; `args.x = 1` doesn't.
@@ -281,11 +379,46 @@ impl Inference<'_> {
         }
     }
 
-    /// A condition asks whether something is there, unless what follows is a complaint that it isn't.
+    /// A condition asks whether something is there.
     fn condition(&mut self, test: &Expr) {
         match unwrap(test) {
             Expr::Unary(unary) if unary.op == UnaryOp::Bang => self.condition(&unary.arg),
+            other if self.is_whole(other) => {}
             other => self.may_be_absent(other),
+        }
+    }
+
+    /// The test of a complaint: what isn't there is complained about.
+    fn complaint(&mut self, test: &Expr) {
+        use BinaryOp::*;
+        match unwrap(test) {
+            Expr::Unary(unary) if unary.op == UnaryOp::Bang && !self.is_whole(&unary.arg) => {
+                self.insists(&unary.arg)
+            }
+            Expr::Bin(binary) if binary.op == LogicalOr => {
+                self.complaint(&binary.left);
+                self.complaint(&binary.right);
+            }
+            Expr::Bin(binary) if matches!(binary.op, EqEq | EqEqEq | NotEq | NotEqEq) => {
+                for (side, other) in [(&binary.left, &binary.right), (&binary.right, &binary.left)] {
+                    let is_equal = matches!(binary.op, EqEq | EqEqEq);
+                    match (unwrap(side), unwrap(other)) {
+                        (Expr::Unary(unary), other) if unary.op == UnaryOp::TypeOf => {
+                            if let Some(Json::String(name)) = literal_json(other)
+                                && (name == "undefined") == is_equal
+                            {
+                                self.insists(&unary.arg);
+                            }
+                        }
+                        (side, Expr::Lit(Lit::Null(_))) if is_equal => self.insists(side),
+                        (side, Expr::Ident(name)) if is_equal && name.sym == *"undefined" => {
+                            self.insists(side)
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -303,114 +436,6 @@ fn as_cast(expr: &Expr) -> Option<(&Expr, &TsType)> {
 /// A default as the schema shows it; a secret is none.
 fn default_of(name: &str, default: &Expr) -> Option<serde_json::Value> {
     literal_json(default).filter(|value| !value.as_str().is_some_and(|text| is_secret(name, text)))
-}
-
-fn is_complaint(statement: &Stmt) -> bool {
-    match statement {
-        Stmt::Throw(_) => true,
-        Stmt::Block(block) => block.stmts.first().is_some_and(is_complaint),
-        _ => false,
-    }
-}
-
-impl Visit for Inference<'_> {
-    fn visit_expr(&mut self, expr: &Expr) {
-        if let Some((callee, args, _, is_optional)) = as_call(expr) {
-            if is_optional {
-                self.may_be_absent(callee);
-            }
-            if self.call(callee, args) {
-                self.inside_chain(callee);
-            } else {
-                callee.visit_with(self);
-            }
-            args.visit_with(self);
-            return;
-        }
-        if let Some((inner, declared)) = as_cast(expr) {
-            self.declare(inner, declared);
-            inner.visit_with(self);
-            return;
-        }
-        match expr {
-            Expr::Update(update) => self.has_type(&update.arg, "number"),
-            Expr::Assign(assignment) if assignment.op != AssignOp::Assign => self.changed(assignment),
-            Expr::Bin(binary) => self.binary(binary),
-            Expr::Unary(unary) => match unary.op {
-                UnaryOp::Minus | UnaryOp::Plus | UnaryOp::Tilde => self.has_type(&unary.arg, "number"),
-                _ => {}
-            },
-            Expr::Cond(cond) => self.condition(&cond.test),
-            Expr::Array(array) => {
-                for element in array.elems.iter().flatten().filter(|element| element.spread.is_some()) {
-                    self.has_type(&element.expr, "array");
-                }
-            }
-            _ => {}
-        }
-        if matches!(expr, Expr::Ident(_) | Expr::Member(_) | Expr::OptChain(_)) {
-            self.note(expr, |_| {});
-            self.inside_chain(expr);
-        } else {
-            expr.visit_children_with(self);
-        }
-    }
-
-    fn visit_prop(&mut self, property: &Prop) {
-        match property {
-            Prop::Shorthand(name) => {
-                self.note(&Expr::Ident(name.clone()), |_| {});
-            }
-            _ => property.visit_children_with(self),
-        }
-    }
-
-    fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
-        if let Some(init) = &declarator.init {
-            // The use in a plain declaration is noted like any other.
-            let is_plain = matches!(&declarator.name, Pat::Ident(name) if name.type_ann.is_none());
-            if !is_plain && let Some(steps) = self.path(init) {
-                self.pattern(&declarator.name, &steps);
-            }
-            init.visit_with(self);
-        }
-        declarator.name.visit_with(self);
-    }
-
-    fn visit_if_stmt(&mut self, statement: &IfStmt) {
-        if !is_complaint(&statement.cons) {
-            self.condition(&statement.test);
-        }
-        statement.visit_children_with(self);
-    }
-
-    fn visit_switch_stmt(&mut self, statement: &SwitchStmt) {
-        for test in statement.cases.iter().filter_map(|case| case.test.as_deref()) {
-            self.equality(&statement.discriminant, test);
-        }
-        statement.visit_children_with(self);
-    }
-
-    fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
-        self.has_type(&statement.right, "array");
-        // Each item has the fields that the loop takes out of it.
-        if let (ForHead::VarDecl(declaration), Some(mut steps)) =
-            (&statement.left, self.path(&statement.right))
-            && let [VarDeclarator { name: pattern @ (Pat::Object(_) | Pat::Array(_)), .. }] =
-                &declaration.decls[..]
-        {
-            steps.push(Step { key: Key::Index(0), span: statement.right.span(), optional: false });
-            self.pattern(pattern, &steps);
-        }
-        statement.visit_children_with(self);
-    }
-
-    fn visit_for_in_stmt(&mut self, statement: &ForInStmt) {
-        self.has_type(&statement.right, "object");
-        statement.visit_children_with(self);
-    }
-
-    fn visit_ts_type(&mut self, _: &TsType) {}
 }
 
 #[cfg(test)]

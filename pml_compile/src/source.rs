@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use super::bindings::Bindings;
 use super::error::CompileError;
 use super::link::{Links, Lookup};
+use super::parameters::Called;
 use super::parse::Parsed;
 use super::references::References;
 use super::strip::strip;
@@ -64,7 +65,9 @@ impl<'a> Source<'a> {
 
     /// The JSON Schema (2020-12) of `args`, from how the code uses it.
     pub fn infer_parameters(&self) -> Json {
-        self.parsed.with_stack(|| json!(parameters::infer(&self.parsed, &self.bindings)))
+        let (lookup, schemas) = (Lookup::new(), HashMap::new());
+        let called = Called { references: &self.references, lookup: &lookup, schemas: &schemas };
+        self.parsed.with_stack(|| json!(parameters::infer(&self.parsed, &self.bindings, &called)))
     }
 
     /// The code with literals that look like secrets or settings turned into parameters.
@@ -98,7 +101,9 @@ impl<'a> Source<'a> {
             interrupt::check()?;
             structure.add_provides(&options.schemas);
             interrupt::check()?;
-            let parameters = parameters::infer(&parsed, &bindings);
+            let called =
+                Called { references: &references, lookup: &options.lookup, schemas: &options.schemas };
+            let parameters = parameters::infer(&parsed, &bindings, &called);
             interrupt::check()?;
             let output = output::infer(&parsed, &bindings, &references, &options.lookup, &options.schemas);
             drop(links);

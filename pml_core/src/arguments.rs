@@ -2,12 +2,17 @@
 //!
 //! Messages name arguments and what was expected of them, never the values that were given.
 
+mod allow;
 mod effort;
 
 use std::{cell::RefCell, rc::Rc};
 
 use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::{Map, Value};
+
+use crate::nearest::nearest;
+
+pub use allow::allow;
 
 /// What is wrong with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,16 +51,31 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
                 .to_owned(),
         });
     }
-    let problems: Vec<String> =
-        known.validator.iter_errors(&arguments).take(TOLD).map(|error| tell(&error)).collect();
+    let mut meant = None;
+    let mut problems: Vec<String> = Vec::new();
+    for error in known.validator.iter_errors(&arguments).take(TOLD) {
+        meant = meant.or_else(|| meant_instead(&known.schema, &error));
+        problems.push(tell(&error));
+    }
     match problems.split_first() {
         None => Ok(arguments.to_string()),
         Some((first, others)) => Err(ArgumentsError {
             message: format!("Invalid arguments: {first}"),
             detail: (!others.is_empty()).then(|| format!("Also: {}.", others.join("; "))),
-            hint: expected(&known.schema),
+            hint: match meant {
+                Some(name) => format!("Did you mean \"{}\"? {}", short(name), expected(&known.schema)),
+                None => expected(&known.schema),
+            },
         }),
     }
+}
+
+/// The argument that one which the schema doesn't know is most like.
+fn meant_instead<'s>(schema: &'s Value, error: &ValidationError<'_>) -> Option<&'s str> {
+    let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() else { return None };
+    let known =
+        schema.get("properties").filter(|_| error.instance_path().as_str().is_empty())?.as_object()?;
+    unexpected.iter().find_map(|name| nearest(name, known.keys().map(String::as_str)))
 }
 
 /// An error unless a capability can be called with this schema of its arguments, or give what this schema says.
@@ -148,8 +168,20 @@ impl Defaults<'_> {
                 if let Some(default) = property.get("default") {
                     add(object, name, default);
                 }
-                if let Some(nested) = object.get_mut(name) {
-                    self.fill(property, nested, depth + 1);
+                match object.get_mut(name) {
+                    Some(nested) => self.fill(property, nested, depth + 1),
+                    // Defaults inside an object that wasn't given make it, unless it would still lack something.
+                    None => {
+                        let mut nested = Value::Object(Map::new());
+                        self.fill(property, &mut nested, depth + 1);
+                        let lacks =
+                            |name: &Value| name.as_str().is_some_and(|name| nested.get(name).is_none());
+                        let is_whole =
+                            !property["required"].as_array().is_some_and(|names| names.iter().any(lacks));
+                        if is_whole && nested.as_object().is_some_and(|nested| !nested.is_empty()) {
+                            object.insert(name.clone(), nested);
+                        }
+                    }
                 }
             }
         }
@@ -280,6 +312,29 @@ mod tests {
             checked(&schema, &json!({"encoding": "x", "late": 1, "mode": "w"})).unwrap()["encoding"],
             "x"
         );
+    }
+
+    #[test]
+    fn defaults_inside_make_the_object_that_was_not_given() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "object", "properties": {"b": {"type": "object", "properties": {"c": {"default": 1}}}}},
+            "lacking": {"type": "object", "required": ["x"], "properties": {"x": {}, "y": {"default": 2}}},
+            "plain": {"type": "object", "properties": {"z": {"type": "string"}}},
+        }});
+        assert_eq!(checked(&schema, &json!({})).unwrap(), json!({"a": {"b": {"c": 1}}}));
+        assert_eq!(
+            checked(&schema, &json!({"a": {"b": {"c": 5}}, "lacking": {"x": 1}})).unwrap(),
+            json!({"a": {"b": {"c": 5}}, "lacking": {"x": 1, "y": 2}})
+        );
+    }
+
+    #[test]
+    fn an_unknown_argument_has_a_nearest_name() {
+        let schema = json!({"type": "object", "properties": {"path": {}, "encoding": {}}, "additionalProperties": false});
+        let error = checked(&schema, &json!({"pth": 1})).unwrap_err();
+        assert_eq!(error.message, "Invalid arguments: \"pth\" is not an argument");
+        assert_eq!(error.hint, "Did you mean \"path\"? Optional: encoding, path.");
+        assert_eq!(checked(&schema, &json!({"zzzzzz": 1})).unwrap_err().hint, "Optional: encoding, path.");
     }
 
     #[test]

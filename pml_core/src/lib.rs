@@ -11,6 +11,7 @@ pub mod hash;
 pub mod name;
 pub mod namespace;
 pub mod nearest;
+pub mod outcome;
 pub mod spec;
 pub mod tool_name;
 pub mod version;

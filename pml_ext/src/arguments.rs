@@ -19,6 +19,11 @@ fn pml_checked_args(schema: &str, args: &str) -> String {
 }
 
 #[pg_extern(sql = false)]
+fn pml_allowing_args(schema: &str, args: &str) -> String {
+    Report::or_raise(arguments::allow(schema, args).map_err(Report::from))
+}
+
+#[pg_extern(sql = false)]
 fn pml_checked_schema(what: &str, schema: &str) {
     Report::or_raise(arguments::check_schema(what, schema).map_err(Report::from));
 }

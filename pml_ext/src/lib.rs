@@ -7,6 +7,7 @@ mod compile;
 mod error;
 mod gate;
 mod names;
+mod outcome;
 mod records;
 mod resolve;
 mod scan;

@@ -7,6 +7,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 static ORG: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"local"));
 static PROJECT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static ACTOR: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
+static RAN_WITH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 static NAME_RESERVATION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
 static WORKFLOW_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
 static RESULT_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
@@ -73,6 +74,14 @@ pub(crate) fn define() {
         c"Delete capabilities even if others depend on them.",
         c"pml_delete(…, force => true) sets it for its own change.",
         &FORCE_DELETE,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_string_guc(
+        c"pml.ran_with",
+        c"The arguments with which the code that is saved has run.",
+        c"pml_finish sets it for its own change: what they lacked isn't required.",
+        &RAN_WITH,
         GucContext::Userset,
         GucFlags::default(),
     );

@@ -105,8 +105,8 @@ impl Handler {
         let started = Instant::now();
         let (kind, answered) = match Builtin::find(&request.name) {
             Some(Builtin::Execute) => ("code", Ok(run::execute(job, arguments).await)),
-            Some(builtin) => {
-                ("builtin", Ok(self.app.tools.ask(&job.caller, builtin, arguments).await.into()))
+            Some(Builtin::Ask(tool)) => {
+                ("builtin", Ok(self.app.tools.ask(&job.caller, &tool, arguments).await.into()))
             }
             None => {
                 let input = Input { responses: request.input_responses, state: request.request_state };

@@ -327,3 +327,18 @@ fn an_old_name_is_told_and_a_dag_is_kept_as_one() {
     assert_eq!(direct.structured_content, Some(json!({"result": 5})));
     assert!(text(&direct).contains(warning), "{direct:?}");
 }
+
+#[test]
+fn results_keep_the_order_of_their_keys() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let code = "return { zebra: 1, apple: { y: 2, b: 3 } }";
+    let wanted = r#""zebra":1,"apple":{"y":2,"b":3}"#;
+    let answer = agent.call("pml_execute", json!({"code": code, "name": "a:order"}));
+    assert!(text(&answer).contains(wanted), "{}", text(&answer));
+    assert!(text(&agent.call("mcp__a__order", json!({}))).contains(wanted));
+    let workflow = answer.structured_content.unwrap()["workflowId"].clone();
+    let whole = agent.ask("pml_get_task_result", json!({"workflow_id": workflow, "task_id": "result"}));
+    assert!(whole["result"].as_str().unwrap().contains(wanted), "{whole}");
+}

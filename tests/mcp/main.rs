@@ -1,5 +1,6 @@
 //! The proxy as its clients see it: real processes, real protocol, a database of its own for each test.
 
+mod advertised;
 mod changes;
 mod commands;
 mod execute;

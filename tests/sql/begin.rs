@@ -77,6 +77,7 @@ fn what_is_not_there_is_told_as_in_the_documents() {
             "This code is already capability \"math:inc\" in scope local.default",
         ),
         (json!({"tool": "mcp__math__none"}), "PM001", "Capability not found: math:none"),
+        (json!({"tool": "none"}), "PM008", "Tool not found: none"),
         (json!({"capability": "mcp__math__none"}), "PM001", "Capability not found: mcp__math__none"),
         (json!({"capability": "mcp:shell"}), "22023", "\"pml.std:mcp:shell\" is a server, not a capability"),
     ] {

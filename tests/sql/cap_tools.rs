@@ -147,8 +147,8 @@ fn fork_and_merge_make_new_ones() {
 fn what_is_wrong_is_said_with_what_there_is() {
     let mut db = database();
     for (tool, args, code, message, hint) in [
-        ("cap_query", json!({}), "PM001", "Tool not found: cap_query", "cap_lookup"),
-        ("", json!({}), "PM001", "Tool not found: ", "cap_lookup"),
+        ("cap_query", json!({}), "PM008", "Tool not found: cap_query", "cap_lookup"),
+        ("", json!({}), "PM008", "Tool not found: cap_", "cap_lookup"),
         ("cap_lookup", json!({}), "22023", "cap_lookup needs \"name\"", "name (string)"),
         ("cap_lookup", json!({"name": ""}), "22023", "cap_lookup needs \"name\"", "name (string)"),
         ("cap_lookup", json!({"name": null}), "22023", "cap_lookup needs \"name\"", "name (string)"),
@@ -175,7 +175,7 @@ fn what_is_wrong_is_said_with_what_there_is() {
         assert!(error.hint().unwrap().contains(hint), "{tool} {args}: {:?}", error.hint());
     }
     db.query("SELECT pml_cap('cap_list', NULL)", &[]).unwrap();
-    assert_eq!(db.refusal("SELECT pml_cap(NULL, NULL)").code().code(), "PM001");
+    assert_eq!(db.refusal("SELECT pml_cap(NULL, NULL)").code().code(), "PM008");
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn the_sql_in_the_documents_runs_as_shown() {
     let mut compared = 0;
     for document in documents() {
         let database = Database::new();
-        for (sql, shown) in sessions(&fs::read_to_string(document).unwrap()) {
+        for (sql, shown) in sessions(&fs::read_to_string(&document).unwrap()) {
             let output = run(&database, &sql);
             if let Some(shown) = shown {
                 let shown: Vec<&str> =

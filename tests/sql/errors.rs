@@ -52,7 +52,7 @@ const CALLS: &[&str] = &[
     "SELECT pml_tool_used($1, 'x', true, 1)",
     "SELECT pml_act_as($1, 'b', 'c', 'd')",
     "SELECT pml_token_add($1, 'a', 'b', 'c')",
-    "SELECT pml_finish(gen_random_uuid(), to_jsonb($1::text))",
+    "SELECT pml_finish(gen_random_uuid(), to_json($1::text))",
     "SELECT pml_check_args('true', to_jsonb($1::text))",
 ];
 

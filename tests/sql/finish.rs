@@ -209,7 +209,7 @@ fn what_a_run_called_is_traced_counted_and_kept() {
         (&tasks[1]["name"], &tasks[1]["success"], &tasks[1]["error"]),
         (&json!("b"), &json!(false), &json!("inner"))
     );
-    assert_eq!((&tasks[2]["name"], &tasks[2]["resultPreview"]), (&json!("b"), &json!("{\"ok\": true}")));
+    assert_eq!((&tasks[2]["name"], &tasks[2]["resultPreview"]), (&json!("b"), &json!("{\"ok\":true}")));
     let mut shown = answer.clone();
     shown.as_object_mut().unwrap().remove("_meta");
     assert!(!shown.to_string().contains("local.default."), "{shown}");

@@ -42,7 +42,7 @@ fn a_result_comes_whole_or_in_pieces() {
     assert!(pretty["result"].as_str().unwrap().contains("\n    \"list\": ["));
     assert_eq!(piece(&mut db, &workflow, "'t2'")["result"], "\"text\"");
     assert_eq!(piece(&mut db, &workflow, "'t3'")["result"], "null");
-    assert_eq!(piece(&mut db, &workflow, "'result'")["result"], "{\"whole\": true}");
+    assert_eq!(piece(&mut db, &workflow, "'result'")["result"], "{\"whole\":true}");
 }
 
 #[test]
@@ -133,4 +133,32 @@ fn how_long_results_are_kept_can_be_set() {
         db.number("SELECT count(*) FROM pml.workflow_state WHERE expires_at > now() + interval '1 day'"),
         1
     );
+}
+
+#[test]
+fn results_keep_the_order_of_their_keys_and_hold_any_character() {
+    let mut db = Database::new().connect();
+    let result = r#"{"z":1,"a":{"y":"\u0000","b":[{"d":1,"c":2}]}}"#;
+    let begin = "SELECT pml_begin('{\"code\": \"return mcp.fs.read({})\"}') ->> 'workflow_id'";
+    let workflow = db.text(begin, &[]).unwrap();
+    let outcome = format!(
+        r#"{{"success": true, "result": {result}, "duration_ms": 1, "logs": [{{"text": "\u0000"}}],
+            "tasks": [{{"kind": "tool", "target": "fs:read", "success": true, "args": {{"b": "\u0000", "a": 1}}, "result": {result}}}]}}"#
+    );
+    let answer =
+        db.text("SELECT pml_finish($1::text::uuid, $2::text::json)::text", &[&workflow, &outcome]).unwrap();
+    assert!(answer.contains(&format!(r#""result": {result}"#)), "{answer}");
+    assert!(answer.contains(r#""resultPreview": "{\"z\":1,\"a\":"#), "{answer}");
+    let again = db.text("SELECT pml_finish($1::text::uuid, '{}')::text", &[&workflow]).unwrap();
+    assert_eq!(again, answer);
+    for task in ["t1", "result"] {
+        let fetch = "SELECT pml_task_result($1::text::uuid, $2, format => $3) ->> 'result'";
+        assert_eq!(db.text(fetch, &[&workflow, &task, &"raw"]).unwrap(), result, "{task}");
+        let pretty = db.text(fetch, &[&workflow, &task, &"pretty"]).unwrap();
+        assert!(
+            pretty.starts_with("{\n    \"z\": 1,\n    \"a\": {\n        \"y\": \"\\u0000\","),
+            "{pretty}"
+        );
+    }
+    assert_eq!(db.number("SELECT count(*) FROM pml.runs WHERE success"), 1);
 }

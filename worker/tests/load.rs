@@ -96,7 +96,7 @@ async fn every_run_has_exactly_one_outcome_while_workers_are_killed() {
     stream::iter(0..runs).map(one).buffer_unordered(16).count().await;
 
     let took = begun.elapsed();
-    let (ended, outcomes) = outcomes.into_inner().unwrap();
+    let (ended, outcomes) = outcomes.into_inner();
     let count = |what: &str| outcomes.iter().filter(|told| **told == Some(what)).count();
     let (crashed, unavailable) = (count("crashed"), count("unavailable"));
     let (before, after, kills) = (warm.into_inner(), resident_kilobytes(), kills.into_inner());

@@ -9,13 +9,13 @@ fn lifted(code: &str) -> String {
 #[test]
 fn secrets_leave_the_code() {
     for (code, expected) in [
-        ("const API_KEY = 'abcd1234'", "const API_KEY = args.apiKey"),
-        ("mcp.a.b({ token: 'hunter2!' })", "mcp.a.b({ token: args.token })"),
-        ("mcp.a.b({ x: 'sk-0123456789' })", "mcp.a.b({ x: args.x })"),
-        ("f('ghp_0123456789abcdef')", "f(args.secret)"),
-        ("f('0123456789abcdef0123456789abcdef')", "f(args.secret)"),
-        ("const db = 'postgres://u:pw@h/d'", "const db = args.db"),
-        ("const h = { Authorization: 'Bearer abcdef' }", "const h = { Authorization: args.authorization }"),
+        ("const API_KEY = 'abcd1234'", "const API_KEY = args.apiKey!"),
+        ("mcp.a.b({ token: 'hunter2!' })", "mcp.a.b({ token: args.token! })"),
+        ("mcp.a.b({ x: 'sk-0123456789' })", "mcp.a.b({ x: args.x! })"),
+        ("f('ghp_0123456789abcdef')", "f(args.secret!)"),
+        ("f('0123456789abcdef0123456789abcdef')", "f(args.secret!)"),
+        ("const db = 'postgres://u:pw@h/d'", "const db = args.db!"),
+        ("const h = { Authorization: 'Bearer abcdef' }", "const h = { Authorization: args.authorization! }"),
     ] {
         assert_eq!(lifted(code), expected);
     }
@@ -24,16 +24,16 @@ fn secrets_leave_the_code() {
 #[test]
 fn a_secret_is_found_wherever_a_value_has_a_name() {
     for (code, expected) in [
-        ("cfg.apiKey = 'abcd1234'", "cfg.apiKey = args.apiKey"),
-        ("cfg['api-key'] = 'abcd1234'", "cfg['api-key'] = args.apiKey"),
-        ("function f(token = 'abcd1234') {}", "function f(token = args.token) {}"),
-        ("const { token = 'abcd1234' } = cfg", "const { token = args.token } = cfg"),
+        ("cfg.apiKey = 'abcd1234'", "cfg.apiKey = args.apiKey!"),
+        ("cfg['api-key'] = 'abcd1234'", "cfg['api-key'] = args.apiKey!"),
+        ("function f(token = 'abcd1234') {}", "function f(token = args.token!) {}"),
+        ("const { token = 'abcd1234' } = cfg", "const { token = args.token! } = cfg"),
         (
             "class A { #token = 'abcd1234'; apiKey = 'efgh5678' }",
-            "class A { #token = args.token; apiKey = args.apiKey }",
+            "class A { #token = args.token!; apiKey = args.apiKey! }",
         ),
-        ("const key = `-----BEGIN RSA`", "const key = args.key"),
-        ("f('https://x.y/z?q=1&api_key=abcd')", "f(args.secret)"),
+        ("const key = `-----BEGIN RSA`", "const key = args.key!"),
+        ("f('https://x.y/z?q=1&api_key=abcd')", "f(args.secret!)"),
         ("mcp.a.b({ password: args.password ?? 'hunter2' })", "mcp.a.b({ password: args.password })"),
         (
             "const { password = 'hunter2', a: token = 'abcd' } = args",

@@ -14,9 +14,20 @@ pub struct Parameters {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Parameter {
-    types: Types,
+    /// By TypeScript types; by the schemas of the tools that get it; by how it is used. The first that says anything counts.
+    declared: Types,
+    of_tools: Types,
+    used: Types,
+    /// The code asks which type it has, so the ways in which it is used say nothing.
+    is_asked: bool,
     default: Option<Json>,
+    /// The code fails without it, whatever else it does with it.
+    pub(super) insisted: bool,
+    /// The code can't do without it, unless something shows that it can.
+    pub(super) needed: bool,
     pub(super) optional: bool,
+    /// More than the known fields may be given: the whole is handed on, or fields are taken by names known only later.
+    pub(super) is_open: bool,
     // In a box: a table of these is large, and large tables are slow to make.
     fields: BTreeMap<String, Box<Parameter>>,
     items: Option<Box<Parameter>>,
@@ -26,7 +37,7 @@ pub(super) struct Parameter {
 }
 
 /// The names of types, in the order in which a schema lists them.
-const TYPES: [&str; 5] = ["array", "boolean", "number", "object", "string"];
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// A set of [`TYPES`], one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,15 +82,47 @@ impl Parameter {
         self.items.get_or_insert_default()
     }
 
-    pub(super) fn add_type(&mut self, name: &'static str) {
+    /// A type that a use suggests.
+    pub(super) fn add_type(&mut self, name: &str) {
         match name {
             "null" => self.optional = true,
-            _ => self.types.insert(name),
+            _ => self.used.insert(name),
         }
     }
 
+    pub(super) fn declare(&mut self, name: &str) {
+        self.declared.insert(name);
+    }
+
+    pub(super) fn ask_type(&mut self) {
+        self.is_asked = true;
+    }
+
+    /// What the schema of a tool says of what it gets.
+    pub(super) fn given_to_tool(&mut self, schema: &Json) {
+        let types = match &schema["type"] {
+            Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+            other => other.as_str().into_iter().collect::<Vec<_>>(),
+        };
+        for name in types {
+            match name {
+                "null" => self.optional = true,
+                name => self.of_tools.insert(name),
+            }
+        }
+    }
+
+    /// The known fields may all be left out.
+    pub(super) fn make_fields_optional(&mut self) {
+        self.fields.values_mut().for_each(|field| field.optional = true);
+    }
+
+    fn is_required(&self) -> bool {
+        self.insisted || (self.needed && !self.optional)
+    }
+
     pub(super) fn add_choice(&mut self, text: &str) {
-        self.add_type("string");
+        self.declare("string");
         if self.is_choice.insert(text.to_owned()) {
             self.choices.push(text.to_owned());
         }
@@ -95,8 +138,10 @@ impl Parameter {
 
     /// Its types; what has fields or items and no type that says otherwise is an object or an array.
     fn known_types(&self) -> Types {
-        let mut types = self.types;
-        if types.is_empty() {
+        let sources =
+            [self.declared, self.of_tools, if self.is_asked { Types::default() } else { self.used }];
+        let mut types = sources.into_iter().find(|types| !types.is_empty()).unwrap_or_default();
+        if types.is_empty() && !self.is_asked {
             match (self.fields.is_empty(), self.items.is_some()) {
                 (false, false) => types.insert("object"),
                 // A string can be indexed too, but then something else says that it is one.
@@ -116,7 +161,7 @@ impl Parameter {
         }
         if types.contains("object") && !self.fields.is_empty() {
             let required: Vec<&String> =
-                self.fields.iter().filter(|(_, field)| !field.optional).map(|(name, _)| name).collect();
+                self.fields.iter().filter(|(_, field)| field.is_required()).map(|(name, _)| name).collect();
             if !required.is_empty() {
                 schema.serialize_entry("required", &required)?;
             }
@@ -149,6 +194,9 @@ impl Serialize for Parameters {
         self.root.write(types, &mut schema)?;
         if self.root.fields.is_empty() {
             schema.serialize_entry("properties", &self.root.fields)?;
+        }
+        if !self.root.is_open {
+            schema.serialize_entry("additionalProperties", &false)?;
         }
         schema.end()
     }

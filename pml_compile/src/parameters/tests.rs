@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::infer_parameters;
+use crate::{CompileOptions, Source, ToolSchema, infer_parameters};
 
 fn schema(code: &str) -> Json {
     infer_parameters(code).unwrap_or_else(|error| panic!("{code}: {error}"))
@@ -25,7 +25,6 @@ fn use_gives_the_type() {
         ("Object.keys(args.x)", json!({ "type": "object" })),
         ("Math.max(args.x, 1)", json!({ "type": "number" })),
         ("JSON.parse(args.x)", json!({ "type": "string" })),
-        ("typeof args.x === 'number'", json!({ "type": "number" })),
         ("f(args.x as string)", json!({ "type": "string" })),
         ("(args.x as string).length", json!({ "type": "string" })),
         ("(args.x as number[]).includes(1)", json!({ "type": "array", "items": { "type": "number" } })),
@@ -48,14 +47,199 @@ fn use_gives_the_type() {
         ("switch (args.x) { case 'a': f(); default: }", json!({ "type": "string" })),
         (
             "for (const { id, name } of args.x) f(id, name)",
-            json!({ "type": "array", "items": { "type": "object", "required": ["id", "name"], "properties": { "id": {}, "name": {} } } }),
+            json!({ "type": "array", "items": { "type": "object", "properties": { "id": {}, "name": {} } } }),
         ),
         ("if (!args.x) throw new Error('x is missing')", json!({})),
     ] {
         let schema = schema(code);
         assert_eq!(schema["properties"]["x"], expected, "{code}");
-        assert_eq!(schema["required"], json!(["x"]), "{code}");
     }
+}
+
+#[test]
+fn what_the_code_can_not_do_without_is_required() {
+    for code in [
+        "args.x.y",
+        "args.x.y.z",
+        "args.x.length",
+        "args.x[0]",
+        "args.x.map(f)",
+        "args.x()",
+        "[...args.x]",
+        "f(...args.x)",
+        "for (const y of args.x) {}",
+        "'k' in args.x",
+        "JSON.parse(args.x)",
+        "Object.keys(args.x)",
+        "const { x: { y } } = args",
+        "const { y } = args.x",
+        "const [y] = args.x",
+        "const y = args.x; y.trim()",
+        "const { x } = args; x.trim()",
+        "const a = args; a.x.trim()",
+        "if (f()) g(); args.x.y",
+        "if (!args.x) throw new Error('x is missing')",
+        "if (args.x === undefined) { throw new Error('x is missing') }",
+        "if (typeof args.x !== 'string') throw new Error('no')",
+        "if (!args.y || !args.x) throw new Error('no'); args.y ?? 1",
+        "f(args.x as string)",
+        "f(args.x!)",
+        "const x: number = args.x",
+        "const { x }: { x: string } = args",
+        "type A = { x: string }; const a = args as A; f(a.x)",
+        "interface A { x: string } const a: A = args; f(a.x)",
+        "interface B { x: string } interface A extends B { y?: 1 } const { x } = args as A",
+        "(args as { x: number }).x",
+    ] {
+        let required = schema(code)["required"].clone();
+        assert!(required.as_array().is_some_and(|names| names.contains(&json!("x"))), "{code}: {required}");
+    }
+}
+
+#[test]
+fn what_it_can_do_without_is_not() {
+    for code in [
+        "mcp.a.b({ y: args.x })",
+        "const { x } = args; return mcp.a.b({ x })",
+        "return { x: args.x }",
+        "typeof args.x === 'number'",
+        "args.x === 'fast'",
+        "args?.x",
+        "Boolean(args.x)",
+        "args.x ?? f()",
+        "if (args.x) f()",
+        "'x' in args",
+        "!args.x",
+        "`${args.x}`",
+        "args.x + 1",
+        "args.x * 2",
+        "return args.x > 1",
+        "args.x?.y",
+        "args.x?.y.z",
+        "args.x && args.x.y",
+        "args.x ? args.x.y : 1",
+        "if (args.mode === 'a') args.x.y",
+        "if (args.mode === 'a') return 1; args.x.y",
+        "switch (args.mode) { case 'a': args.x.y }",
+        "for (const y of z) args.x.y",
+        "while (f()) args.x.y",
+        "try { args.x.y } catch {}",
+        "list.map((y) => args.x.y)",
+        "function f() { return args.x.y }",
+        "const { x = 1 } = args",
+        "const { x = 1 }: { x: number } = args",
+        "const { x: { y } = {} } = args",
+        "const { y } = args.x ?? {}",
+        "const { x }: { x?: number } = args",
+        "(args as { x?: number }).x",
+        "const a = args as { x: string | undefined }; f(a.x)",
+        "const { x } = args as Partial<{ x: string }>",
+        "f(args.x as any)",
+        "f(args.x as string | undefined)",
+        "type A = { x?: A | A | A }; f((args as A).x)",
+    ] {
+        let schema = schema(code);
+        assert!(schema["properties"].get("x").is_some(), "{code}: {schema}");
+        let names = schema["required"].as_array().cloned().unwrap_or_default();
+        assert!(!names.contains(&json!("x")), "{code}: {schema}");
+    }
+}
+
+#[test]
+fn what_asks_for_the_type_takes_any() {
+    for code in [
+        "typeof args.x === 'string' ? JSON.parse(args.x) : args.x",
+        "Array.isArray(args.x) ? args.x.map(f) : 1",
+    ] {
+        assert_eq!(schema(code)["properties"]["x"], json!({}), "{code}");
+    }
+}
+
+#[test]
+fn unknown_arguments_are_allowed_only_where_the_whole_is_handed_on() {
+    for (code, is_closed) in [
+        ("return args.a", true),
+        ("return 1", true),
+        ("const { a, b: c = 1 } = args; return a", true),
+        ("const a = args; return a.b", true),
+        ("const { a } = args ?? {}; return a", true),
+        ("if (args && 'a' in args && args !== null) f(args?.b, !args)", true),
+        ("const { a } = args as { a: 1 }; f(a)", true),
+        ("return args", false),
+        ("f(args)", false),
+        ("return { ...args }", false),
+        ("return args[key]", false),
+        ("const { a, ...rest } = args", false),
+        ("const a = args; f(a)", false),
+        ("let a = args; a = f(a)", false),
+        ("return { args }", false),
+        ("for (const k in args) f(k)", false),
+    ] {
+        let closed = schema(code)["additionalProperties"] == json!(false);
+        assert_eq!(closed, is_closed, "{code}");
+    }
+}
+
+fn with_tool(code: &str) -> Json {
+    let input = json!({
+        "type": "object", "required": ["path"], "additionalProperties": false,
+        "properties": {
+            "path": { "type": "string" }, "head": { "type": "integer" }, "tags": { "type": "array", "items": { "type": "string" } },
+            "options": { "type": "object", "required": ["mode"], "properties": { "mode": { "type": ["string", "null"] } } },
+        },
+    });
+    let schemas = [("fs:read".to_owned(), ToolSchema { input, ..ToolSchema::default() })].into();
+    let options = CompileOptions { schemas, ..CompileOptions::default() };
+    json!(Source::parse(code).unwrap().compile(&options).unwrap().parameters)
+}
+
+#[test]
+fn the_schema_of_a_tool_says_what_it_gets() {
+    for (code, properties, required) in [
+        (
+            "return mcp.fs.read({ path: args.dir, head: args.n })",
+            json!({ "dir": { "type": "string" }, "n": { "type": "integer" } }),
+            json!(["dir"]),
+        ),
+        (
+            "const { path } = args; return mcp.fs.read({ path })",
+            json!({ "path": { "type": "string" } }),
+            json!(["path"]),
+        ),
+        (
+            "return mcp.fs.read({ path: args.a ?? 'x' })",
+            json!({ "a": { "type": "string", "default": "x" } }),
+            Json::Null,
+        ),
+        (
+            "if (args.b) return mcp.fs.read({ path: args.a })",
+            json!({ "a": { "type": "string" }, "b": {} }),
+            Json::Null,
+        ),
+        (
+            "return mcp.fs.read({ path: '/', tags: [args.a] })",
+            json!({ "a": { "type": "string" } }),
+            Json::Null,
+        ),
+        (
+            "return mcp.fs.read({ path: '/', head: args.a * 2 })",
+            json!({ "a": { "type": "number" } }),
+            Json::Null,
+        ),
+        (
+            "return mcp.fs.read({ path: args.a as number })",
+            json!({ "a": { "type": "number" } }),
+            json!(["a"]),
+        ),
+        ("return mcp.fs.read({ path: `${args.a}.txt` })", json!({ "a": {} }), Json::Null),
+    ] {
+        let schema = with_tool(code);
+        assert_eq!((&schema["properties"], &schema["required"]), (&properties, &required), "{code}");
+    }
+    let whole = with_tool("return mcp.fs.read(args)");
+    assert_eq!(whole["required"], json!(["path"]));
+    assert_eq!(whole["properties"]["head"], json!({ "type": "integer" }));
+    assert_eq!(whole["additionalProperties"], json!(false));
 }
 
 #[test]
@@ -111,7 +295,7 @@ fn fields_nest() {
                 "required": ["name"],
                 "properties": { "name": { "type": "string" }, "age": { "type": "number", "default": 3 } }
             },
-            "list": { "type": "array", "items": { "type": "object", "required": ["id"], "properties": { "id": {} } } }
+            "list": { "type": "array", "items": { "type": "object", "properties": { "id": {} } } }
         })
     );
 }
@@ -132,7 +316,6 @@ fn annotations_are_believed() {
 
 #[test]
 fn other_names_are_no_parameters() {
-    let empty = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": {} });
     for code in [
         "x.args.y",
         "function f(args) { args.x }",
@@ -141,6 +324,6 @@ fn other_names_are_no_parameters() {
         "return args",
         "'args.x'",
     ] {
-        assert_eq!(schema(code), empty, "{code}");
+        assert_eq!(schema(code)["properties"], json!({}), "{code}");
     }
 }

@@ -1,5 +1,8 @@
 //! What TypeScript types and the names of methods say about a parameter.
 
+use std::cell::Cell;
+
+use rustc_hash::FxHashMap;
 use swc_ecma_ast::*;
 
 use super::schema::Parameter;
@@ -20,65 +23,159 @@ pub(super) fn method_type(method: &str) -> Option<&'static str> {
     }
 }
 
-/// Takes over what a type annotation says.
-pub(super) fn declare_type(parameter: &mut Parameter, declared: &TsType) {
-    match declared {
-        TsType::TsKeywordType(keyword) => match keyword.kind {
-            TsKeywordTypeKind::TsStringKeyword => parameter.add_type("string"),
-            TsKeywordTypeKind::TsNumberKeyword => parameter.add_type("number"),
-            TsKeywordTypeKind::TsBooleanKeyword => parameter.add_type("boolean"),
-            TsKeywordTypeKind::TsObjectKeyword => parameter.add_type("object"),
-            TsKeywordTypeKind::TsUndefinedKeyword | TsKeywordTypeKind::TsNullKeyword => {
-                parameter.optional = true;
-            }
-            _ => {}
-        },
-        TsType::TsArrayType(array) => {
-            parameter.add_type("array");
-            declare_type(parameter.item(), &array.elem_type);
-        }
-        TsType::TsTypeRef(reference) => {
-            let name = match &reference.type_name {
-                TsEntityName::Ident(name) => &*name.sym,
-                TsEntityName::TsQualifiedName(_) => return,
-            };
-            let arguments = reference.type_params.as_ref().map(|list| &list.params[..]).unwrap_or_default();
-            match (name, arguments) {
-                ("Array" | "ReadonlyArray", [item]) => {
-                    parameter.add_type("array");
-                    declare_type(parameter.item(), item);
+/// The types that the code itself declares, by name.
+#[derive(Default)]
+pub(super) struct DeclaredTypes<'a> {
+    aliases: FxHashMap<&'a str, &'a TsType>,
+    interfaces: FxHashMap<&'a str, &'a TsInterfaceDecl>,
+    looked_at: Cell<usize>,
+}
+
+/// Types may refer to each other, and to themselves.
+const DEEPEST: usize = 16;
+const MOST_TYPES: usize = 10_000;
+
+impl<'a> DeclaredTypes<'a> {
+    pub(super) fn of(statements: impl Iterator<Item = &'a Stmt>) -> Self {
+        let mut types = Self::default();
+        for statement in statements {
+            match statement {
+                Stmt::Decl(Decl::TsTypeAlias(alias)) => {
+                    types.aliases.insert(&alias.id.sym, &alias.type_ann);
                 }
-                ("Record", _) => parameter.add_type("object"),
+                Stmt::Decl(Decl::TsInterface(interface)) => {
+                    types.interfaces.insert(&interface.id.sym, interface);
+                }
                 _ => {}
             }
         }
-        TsType::TsParenthesizedType(inner) => declare_type(parameter, &inner.type_ann),
-        TsType::TsUnionOrIntersectionType(TsUnionOrIntersectionType::TsUnionType(union)) => {
-            union.types.iter().for_each(|member| declare_type(parameter, member));
+        types
+    }
+
+    /// Takes over what a type annotation says.
+    pub(super) fn declare(&self, parameter: &mut Parameter, declared: &TsType) {
+        self.declare_at(parameter, declared, 0);
+    }
+
+    fn declare_at(&self, parameter: &mut Parameter, declared: &TsType, depth: usize) {
+        self.looked_at.set(self.looked_at.get() + 1);
+        if depth > DEEPEST || self.looked_at.get() > MOST_TYPES {
+            return;
         }
-        TsType::TsLitType(literal) => match &literal.lit {
-            TsLit::Str(text) => {
-                if let Some(text) = text_of(text) {
-                    parameter.add_choice(text);
+        match declared {
+            TsType::TsKeywordType(keyword) => match keyword.kind {
+                TsKeywordTypeKind::TsStringKeyword => parameter.declare("string"),
+                TsKeywordTypeKind::TsNumberKeyword => parameter.declare("number"),
+                TsKeywordTypeKind::TsBooleanKeyword => parameter.declare("boolean"),
+                TsKeywordTypeKind::TsObjectKeyword => parameter.declare("object"),
+                TsKeywordTypeKind::TsUndefinedKeyword | TsKeywordTypeKind::TsNullKeyword => {
+                    parameter.optional = true;
+                    return;
+                }
+                // `any` and `unknown` say nothing, not even that it is there.
+                _ => return,
+            },
+            TsType::TsArrayType(array) => {
+                parameter.declare("array");
+                self.declare_at(parameter.item(), &array.elem_type, depth + 1);
+            }
+            TsType::TsTypeRef(reference) => return self.named(parameter, reference, depth),
+            TsType::TsParenthesizedType(inner) => {
+                return self.declare_at(parameter, &inner.type_ann, depth + 1);
+            }
+            TsType::TsUnionOrIntersectionType(TsUnionOrIntersectionType::TsUnionType(union)) => {
+                for member in &union.types {
+                    self.declare_at(parameter, member, depth + 1);
+                }
+                return;
+            }
+            TsType::TsUnionOrIntersectionType(TsUnionOrIntersectionType::TsIntersectionType(both)) => {
+                for member in &both.types {
+                    self.declare_at(parameter, member, depth + 1);
+                }
+                return;
+            }
+            TsType::TsTypeOperator(operator) if operator.op == TsTypeOperatorOp::ReadOnly => {
+                return self.declare_at(parameter, &operator.type_ann, depth + 1);
+            }
+            TsType::TsLitType(literal) => match &literal.lit {
+                TsLit::Str(text) => {
+                    if let Some(text) = text_of(text) {
+                        parameter.add_choice(text);
+                    }
+                }
+                TsLit::Bool(_) => parameter.declare("boolean"),
+                TsLit::Number(_) => parameter.declare("number"),
+                _ => {}
+            },
+            TsType::TsTypeLit(literal) => self.members(parameter, &literal.members, depth),
+            _ => return,
+        }
+        parameter.needed = true;
+    }
+
+    fn named(&self, parameter: &mut Parameter, reference: &TsTypeRef, depth: usize) {
+        let TsEntityName::Ident(name) = &reference.type_name else { return };
+        let arguments = reference.type_params.as_ref().map(|list| &list.params[..]).unwrap_or_default();
+        match (&*name.sym, arguments) {
+            ("Array" | "ReadonlyArray", [item]) => {
+                parameter.declare("array");
+                parameter.needed = true;
+                self.declare_at(parameter.item(), item, depth + 1);
+            }
+            ("Record", _) => {
+                parameter.declare("object");
+                parameter.needed = true;
+                parameter.is_open = true;
+            }
+            ("Readonly" | "Required" | "NonNullable", [inner]) => {
+                self.declare_at(parameter, inner, depth + 1)
+            }
+            ("Partial", [inner]) => {
+                self.declare_at(parameter, inner, depth + 1);
+                parameter.make_fields_optional();
+            }
+            (name, _) => {
+                if let Some(alias) = self.aliases.get(name) {
+                    self.declare_at(parameter, alias, depth + 1);
+                } else if let Some(interface) = self.interfaces.get(name) {
+                    self.members(parameter, &interface.body.body, depth);
+                    for extended in &interface.extends {
+                        match &*extended.expr {
+                            Expr::Ident(base) if depth < DEEPEST => {
+                                if let Some(base) = self.interfaces.get(&*base.sym) {
+                                    self.members(parameter, &base.body.body, depth + 1);
+                                }
+                            }
+                            // What it has besides can't be seen.
+                            _ => parameter.is_open = true,
+                        }
+                    }
+                    parameter.needed = true;
                 }
             }
-            TsLit::Bool(_) => parameter.add_type("boolean"),
-            TsLit::Number(_) => parameter.add_type("number"),
-            _ => {}
-        },
-        TsType::TsTypeLit(literal) => {
-            parameter.add_type("object");
-            for member in &literal.members {
-                let TsTypeElement::TsPropertySignature(property) = member else { continue };
-                let Some(name) = property_name(property) else { continue };
-                let field = parameter.field(&name);
-                field.optional |= property.optional;
-                if let Some(annotation) = &property.type_ann {
-                    declare_type(field, &annotation.type_ann);
+        }
+    }
+
+    fn members(&self, parameter: &mut Parameter, members: &[TsTypeElement], depth: usize) {
+        parameter.declare("object");
+        for member in members {
+            let property = match member {
+                TsTypeElement::TsPropertySignature(property) => property,
+                TsTypeElement::TsIndexSignature(_) => {
+                    parameter.is_open = true;
+                    continue;
                 }
+                _ => continue,
+            };
+            let Some(name) = property_name(property) else { continue };
+            let field = parameter.field(&name);
+            field.optional |= property.optional;
+            field.needed = true;
+            if let Some(annotation) = &property.type_ann {
+                self.declare_at(field, &annotation.type_ann, depth + 1);
             }
         }
-        _ => {}
     }
 }
 

@@ -22,7 +22,7 @@ impl Refusal {
 
     /// Whether it says that there is no such tool, and the name isn't even of the form that a capability's tool has.
     pub fn is_unknown_tool(&self) -> bool {
-        self.is_not_found() && self.message.starts_with("Tool not found:")
+        self.code == "PM008"
     }
 
     /// Message, detail and hint as a person or a model reads them.

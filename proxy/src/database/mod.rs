@@ -29,7 +29,7 @@ use connect::Manager;
 use error::{Again, connect_error, statement_error};
 pub use error::{DatabaseError, Refusal};
 pub use listen::{Ears, listen};
-pub use statements::{Begun, DiscoverArgs, TokenRow, ToolRow};
+pub use statements::{Begun, TokenRow, ToolRow};
 
 /// A value and its type, for a statement that isn't prepared.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);

@@ -90,7 +90,7 @@ impl Database {
         workflow: Uuid,
         outcome: &RawValue,
     ) -> Result<Value, DatabaseError> {
-        let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSONB)];
+        let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSON)];
         let statement = |schema: &str| as_caller_at_once(schema, "pml_finish($5, $6)");
         let answer = self.json_by(caller, statement, &parameters, Repeat::UntilOnDisk).await?;
         Ok(aside_if_large(answer.get().len(), || serde_json::from_str(answer.get()).unwrap_or(Value::Null)))
@@ -108,61 +108,30 @@ impl Database {
         self.ask(caller, statement, &parameters, Repeat::Harmless).await.map(drop)
     }
 
-    pub async fn task_result(
-        &self,
-        caller: &Caller,
-        workflow: Uuid,
-        task: &str,
-        offset: i32,
-        limit: Option<i32>,
-        format: &str,
-    ) -> Result<Box<RawValue>, DatabaseError> {
-        let parameters: [Parameter<'_>; 5] = [
-            (&workflow, Type::UUID),
-            (&task, Type::TEXT),
-            (&offset, Type::INT4),
-            (&limit, Type::INT4),
-            (&format, Type::TEXT),
-        ];
-        self.json(caller, "pml_task_result($5, $6, $7, $8, $9)", &parameters, Repeat::Harmless).await
-    }
-
-    pub async fn cap(
+    /// What a built-in tool that runs nothing answers.
+    pub(crate) async fn ask_tool(
         &self,
         caller: &Caller,
         tool: &str,
         args: &Value,
+        servers: &[String],
+        repeat: Repeat,
     ) -> Result<Box<RawValue>, DatabaseError> {
-        let parameters: [Parameter<'_>; 2] = [(&tool, Type::TEXT), (&Json(args), Type::JSONB)];
-        self.json(caller, "pml_cap($5, $6)", &parameters, Repeat::Never).await
+        let parameters: [Parameter<'_>; 3] =
+            [(&tool, Type::TEXT), (&Json(args), Type::JSONB), (&servers, Type::TEXT_ARRAY)];
+        self.json(caller, "pml_ask($5, $6, $7)", &parameters, repeat).await
     }
 
-    /// Among the capabilities of the scope and the tools of these servers.
-    pub async fn discover(
-        &self,
-        caller: &Caller,
-        args: &DiscoverArgs,
-        servers: &[String],
-    ) -> Result<Box<RawValue>, DatabaseError> {
+    /// The built-in tools, each as MCP lists it.
+    pub async fn agent_tools(&self, caller: &Caller) -> Result<Vec<Box<RawValue>>, DatabaseError> {
         let statement = |schema: &str| {
             format!(
-                "SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(found) - 'fqdn')), '[]') \
-                 FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
-                 LATERAL {schema}.pml_search(CASE WHEN acting THEN $5 END, $6, $7, $8, $9, $10) AS found"
+                "SELECT t.definition FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
+                 {schema}.pml_agent_tools() AS t"
             )
         };
-        let parameters: [Parameter<'_>; 6] = [
-            (&args.intent, Type::TEXT),
-            (&args.kind, Type::TEXT),
-            (&servers, Type::TEXT_ARRAY),
-            (&args.min_score, Type::FLOAT4),
-            (&args.limit, Type::INT4),
-            (&args.offset, Type::INT4),
-        ];
-        let rows = self.ask(caller, statement, &parameters, Repeat::Harmless).await?;
-        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_search gave no row.".into()))?;
-        let Json(found) = row.try_get(0).map_err(|error| statement_error(&error))?;
-        Ok(found)
+        let rows = self.ask(caller, statement, &[], Repeat::Harmless).await?;
+        rows.iter().map(|row| column(row, "definition").map(|Json(tool)| tool)).collect()
     }
 
     pub async fn tools(&self, caller: &Caller, servers: &[String]) -> Result<Vec<ToolRow>, DatabaseError> {
@@ -272,18 +241,6 @@ impl Database {
         let rows = self.once(query, &[], Repeat::Harmless).await?;
         rows.first().map_or(Ok(Value::Null), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
-}
-
-/// What `pml_discover` is asked.
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DiscoverArgs {
-    pub intent: String,
-    #[serde(rename = "type")]
-    pub kind: Option<String>,
-    pub min_score: Option<f32>,
-    pub limit: Option<i32>,
-    pub offset: Option<i32>,
 }
 
 fn tool_row(row: &Row) -> Result<ToolRow, DatabaseError> {

@@ -138,11 +138,8 @@ impl RunOutcome {
         RunOutcome { success: false, result: None, error: Some(error), ..self }
     }
 
-    /// The JSON for Postgres, and whether anything had to be replaced in it.
-    pub(super) fn for_postgres(&self) -> (Box<RawValue>, bool) {
-        let text = serde_json::to_string(self).unwrap_or_else(|_| "null".into());
-        let (text, replaced) = without_nul(text);
-        (RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()), replaced)
+    pub(super) fn for_postgres(&self) -> Box<RawValue> {
+        serde_json::value::to_raw_value(self).unwrap_or_else(|_| RawValue::NULL.to_owned())
     }
 }
 
@@ -194,44 +191,4 @@ pub(crate) fn millis(time: Duration) -> u64 {
 fn decisions(trace: &Trace) -> Vec<Decision> {
     let own = |(node, outcome): (&str, &str)| Decision { node: node.to_owned(), outcome: outcome.to_owned() };
     trace.decisions().map(own).collect()
-}
-
-/// Postgres can't store U+0000, which JSON can hold; U+FFFD takes its place there.
-fn without_nul(text: String) -> (String, bool) {
-    if !text.contains("\\u0000") {
-        return (text, false);
-    }
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    let mut replaced = false;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        clean.push_str(before);
-        // A backslash is never the last character of a JSON text.
-        let length = if escape.starts_with("\\u") { 6 } else { 2 };
-        let (escape, after) = escape.split_at(length.min(escape.len()));
-        if escape == "\\u0000" {
-            replaced = true;
-            clean.push_str("\\ufffd");
-        } else {
-            clean.push_str(escape);
-        }
-        rest = after;
-    }
-    clean.push_str(rest);
-    (clean, replaced)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_nul;
-
-    #[test]
-    fn only_the_escape_of_nul_is_replaced() {
-        let text = r#"["\u0000","\\u0000","\\\u0000","é\u0001","\"\u0000"]"#.to_owned();
-        let (clean, replaced) = without_nul(text);
-        assert!(replaced);
-        assert_eq!(clean, r#"["\ufffd","\\u0000","\\\ufffd","é\u0001","\"\ufffd"]"#);
-        assert!(!without_nul(r#""\\u0000""#.to_owned()).1);
-    }
 }

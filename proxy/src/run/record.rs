@@ -26,7 +26,7 @@ impl Job {
         outcome: RunOutcome,
     ) -> Result<Value, DatabaseError> {
         let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
-        let (for_postgres, replaced) = aside_if_large(bytes, || outcome.for_postgres());
+        let for_postgres = aside_if_large(bytes, || outcome.for_postgres());
         let (app, caller) = (self.app.clone(), self.caller.clone());
         let recording = self.app.lifecycle.finishes.spawn(
             async move {
@@ -45,13 +45,7 @@ impl Job {
             .in_current_span(),
         );
         match timeout(RECORDING, recording).await {
-            Ok(Ok(Ok(mut answer))) => {
-                // The caller gets what the code returned, also where Postgres can't hold it.
-                if let (true, Some(result)) = (replaced, &outcome.result) {
-                    answer["result"] = result.parse().unwrap_or_default();
-                }
-                Ok(answer)
-            }
+            Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(error))) => Ok(unrecorded(workflow, plan, &outcome, &error.to_string())),
             Ok(Err(_)) | Err(_) => Ok(unrecorded(workflow, plan, &outcome, "Postgres can't be reached now")),
         }

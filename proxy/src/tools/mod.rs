@@ -18,6 +18,7 @@ use crate::{
     downstream::Downstreams,
     scope::{Caller, Scope},
 };
+use builtin::Builtins;
 use known::KnownTools;
 use registration::Registration;
 
@@ -32,6 +33,7 @@ pub struct Catalog {
     pub(crate) known: KnownTools,
     pub(crate) changes: Changes,
     registration: Registration,
+    builtins: Builtins,
 }
 
 impl Catalog {
@@ -43,6 +45,7 @@ impl Catalog {
             known: KnownTools::default(),
             changes: Changes::default(),
             registration: Registration::default(),
+            builtins: Builtins::default(),
         })
     }
 
@@ -86,8 +89,10 @@ impl Catalog {
             return Ok(tools);
         }
         let asked = self.known.moment();
-        let rows = database.tools(caller, &self.server_names).await?;
-        let mut tools = builtin::tools().to_vec();
+        let (builtin, rows) =
+            tokio::try_join!(database.agent_tools(caller), database.tools(caller, &self.server_names))?;
+        let mut tools: Vec<Tool> = builtin.iter().map(|definition| defined(definition)).collect();
+        self.builtins.keep(Arc::new(tools.clone()));
         tools.extend(rows.into_iter().map(listed));
         let tools = Arc::new(tools);
         self.known.keep_list(caller.scope(), tools.clone(), asked);

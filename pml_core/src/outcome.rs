@@ -1,0 +1,197 @@
+//! What came of a run. Its results are kept as the code gave them: jsonb would reorder their keys and refuse U+0000, which
+//! JSON can hold.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde_json::value::RawValue;
+
+type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// The outcome with each result replaced by its number, and then the results, counted from 2.
+pub fn parts(outcome: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let rest = without_nul(run(outcome, &mut parts)).into_owned();
+    parts[0] = rest;
+    parts
+}
+
+/// A run, and the runs inside it. What doesn't have the form of one stays as it is: whoever checks it says so.
+fn run<'a>(outcome: &'a str, parts: &mut Vec<String>) -> Cow<'a, str> {
+    let Ok(fields) = serde_json::from_str::<Fields<'_>>(outcome) else { return outcome.into() };
+    object(fields.into_iter().map(|(name, value)| {
+        let value = match &*name {
+            "result" => number(value, parts),
+            "tasks" => tasks(value, parts),
+            _ => value.get().into(),
+        };
+        (name, value)
+    }))
+}
+
+fn tasks<'a>(list: &'a RawValue, parts: &mut Vec<String>) -> Cow<'a, str> {
+    let Ok(tasks) = serde_json::from_str::<Vec<&RawValue>>(list.get()) else { return list.get().into() };
+    let tasks: Vec<Cow<'_, str>> = tasks.into_iter().map(|task| one_task(task, parts)).collect();
+    format!("[{}]", tasks.join(",")).into()
+}
+
+fn one_task<'a>(task: &'a RawValue, parts: &mut Vec<String>) -> Cow<'a, str> {
+    let Ok(fields) = serde_json::from_str::<Fields<'_>>(task.get()) else { return task.get().into() };
+    object(fields.into_iter().map(|(name, value)| {
+        let value = match &*name {
+            "result" => number(value, parts),
+            "run" => run(value.get(), parts),
+            _ => value.get().into(),
+        };
+        (name, value)
+    }))
+}
+
+fn number<'a>(value: &RawValue, parts: &mut Vec<String>) -> Cow<'a, str> {
+    parts.push(value.get().to_owned());
+    parts.len().to_string().into()
+}
+
+fn object<'a, 'b>(fields: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Cow<'b, str> {
+    let fields: Vec<String> =
+        fields.map(|(name, value)| format!("{}:{value}", serde_json::Value::from(&*name))).collect();
+    format!("{{{}}}", fields.join(",")).into()
+}
+
+/// The beginning of a result: text as it is, anything else as JSON.
+pub fn preview(value: &str) -> String {
+    const LENGTH: usize = 240;
+    let text = serde_json::from_str::<String>(value);
+    let text = text.as_deref().unwrap_or(value);
+    text.chars().take(LENGTH).map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// JSON on lines of its own, its keys in the order that they have.
+pub fn pretty(value: &str) -> String {
+    let mut pretty = String::with_capacity(value.len() * 2);
+    let (mut depth, mut in_text, mut escaped) = (0, false, false);
+    let mut characters = value.chars().filter(char_outside_space()).peekable();
+    while let Some(c) = characters.next() {
+        if in_text {
+            pretty.push(c);
+            in_text = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                pretty.push(c);
+                if let Some(end) = characters.next_if(|next| matches!(next, '}' | ']')) {
+                    pretty.push(end);
+                } else {
+                    depth += 1;
+                    new_line(&mut pretty, depth);
+                }
+            }
+            '}' | ']' => {
+                depth -= 1;
+                new_line(&mut pretty, depth);
+                pretty.push(c);
+            }
+            ',' => {
+                pretty.push(c);
+                new_line(&mut pretty, depth);
+            }
+            ':' => pretty.push_str(": "),
+            '"' => {
+                pretty.push(c);
+                in_text = true;
+            }
+            _ => pretty.push(c),
+        }
+    }
+    pretty
+}
+
+/// Keeps white space only where it is part of a text.
+fn char_outside_space() -> impl FnMut(&char) -> bool {
+    let (mut in_text, mut escaped) = (false, false);
+    move |c| {
+        if in_text {
+            in_text = escaped || *c != '"';
+            escaped = !escaped && *c == '\\';
+            return true;
+        }
+        in_text = *c == '"';
+        !c.is_ascii_whitespace()
+    }
+}
+
+fn new_line(text: &mut String, depth: usize) {
+    text.push('\n');
+    text.extend(std::iter::repeat_n("    ", depth));
+}
+
+/// U+FFFD in the place of U+0000, which jsonb can't hold.
+fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !text.contains("\\u0000") {
+        return text;
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = &*text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        clean.push_str(before);
+        let length = if escape.starts_with("\\u") { 6 } else { 2 };
+        let (escape, after) = escape.split_at_checked(length).unwrap_or((escape, ""));
+        clean.push_str(if escape == "\\u0000" { "\\ufffd" } else { escape });
+        rest = after;
+    }
+    clean.push_str(rest);
+    clean.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_taken_out_wherever_they_are_and_keep_their_bytes() {
+        let outcome = r#"{"success": true, "result": {"z": 1,  "a": "\u0000"}, "error": {"message": "\u0000"},
+            "tasks": [{"result": [2], "args": {"result": 1}, "run": {"result": 3.0, "tasks": [{"result": null}]}}, 5]}"#;
+        let parts = parts(outcome);
+        assert_eq!(parts[1..], [r#"{"z": 1,  "a": "\u0000"}"#, "[2]", "3.0", "null"]);
+        let rest: serde_json::Value = serde_json::from_str(&parts[0]).unwrap();
+        assert_eq!(
+            rest,
+            serde_json::json!({
+                "success": true, "result": 2, "error": {"message": "\u{fffd}"},
+                "tasks": [{"result": 3, "args": {"result": 1}, "run": {"result": 4, "tasks": [{"result": 5}]}}, 5]
+            })
+        );
+        for other in ["null", "[1]", "\"x\"", "{\"tasks\": 1}", "{}"] {
+            let parts = super::parts(other);
+            assert_eq!(parts.len(), 1, "{other}");
+            assert_eq!(parts[0].replace(' ', ""), other.replace(' ', ""));
+        }
+    }
+
+    #[test]
+    fn only_the_escape_of_nul_is_replaced() {
+        let text = r#"["\u0000","\\u0000","\\\u0000","é\u0001","\"\u0000"]"#;
+        assert_eq!(without_nul(text.into()), r#"["\ufffd","\\u0000","\\\ufffd","é\u0001","\"\ufffd"]"#);
+    }
+
+    #[test]
+    fn a_preview_is_the_beginning_of_the_text_or_of_the_json() {
+        assert_eq!(preview(r#""a\u0000\n""#), "a\u{fffd}\n");
+        assert_eq!(preview(r#"{"b":1,"a":2}"#), r#"{"b":1,"a":2}"#);
+        assert_eq!(preview(&format!("\"{}\"", "ä".repeat(500))).chars().count(), 240);
+    }
+
+    #[test]
+    fn pretty_json_has_the_same_values_in_the_same_order() {
+        let text = r#"{"z":[1, 2,{"a b":"x,{ \" y\\"}],"a":{},"b":[ ],"c":null}"#;
+        let lines = pretty(text);
+        assert_eq!(
+            lines,
+            "{\n    \"z\": [\n        1,\n        2,\n        {\n            \"a b\": \"x,{ \\\" y\\\\\"\n        }\n    ],\n    \"a\": {},\n    \"b\": [],\n    \"c\": null\n}"
+        );
+        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(parse(&lines), parse(text));
+    }
+}
