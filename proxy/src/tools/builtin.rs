@@ -1,11 +1,9 @@
 //! The tools that are always there. What they are is said in Postgres (`sql/agent_tools.sql`); here is only what is done
 //! with a call of one.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, sync::Arc};
 
+use parking_lot::Mutex;
 use rmcp::model::Tool;
 
 /// What a built-in tool does when it is called.
@@ -42,12 +40,12 @@ pub(super) struct Builtins(Mutex<Arc<Vec<Tool>>>);
 
 impl Builtins {
     pub(super) fn keep(&self, tools: Arc<Vec<Tool>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = tools;
+        *self.0.lock() = tools;
     }
 
     /// Whether the tool is known to change nothing.
     pub(super) fn only_reads(&self, name: &str) -> bool {
-        let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tools = self.0.lock().clone();
         let tool = tools.iter().find(|tool| tool.name == name);
         tool.and_then(|tool| tool.annotations.as_ref()?.read_only_hint).unwrap_or(false)
     }
