@@ -154,7 +154,8 @@ BEGIN
   IF tool = 'pml_discover' THEN
     RETURN (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(to_jsonb(hit) - 'fqdn')), '[]')
             FROM pml_internal.pml_search(
-              given ->> 'intent', given ->> 'type', servers, least((given -> 'min_score')::numeric, 2)::real,
+              given ->> 'intent', given ->> 'type', servers,
+              CASE WHEN given ? 'min_score' THEN least((given -> 'min_score')::numeric, 2)::real END,
               (given -> 'limit')::bigint, (given -> 'offset')::bigint) AS hit);
   END IF;
   IF NOT given ->> 'workflow_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN
