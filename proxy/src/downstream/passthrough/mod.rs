@@ -1,5 +1,5 @@
-//! Calls that are passed on as they are: nobody is told or asked anything during them, so neither their arguments nor
-//! their answers are taken apart, and no task hands them on to another.
+//! The back of the fast path, whose front is `http/passthrough`: calls forwarded to a server unparsed. Nobody is told or
+//! asked anything during them, so no task hands them on to another, and rmcp never sees them.
 
 mod http;
 mod stdin;
