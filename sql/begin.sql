@@ -96,13 +96,12 @@ BEGIN
   compiled := pml_internal.pml_compile(code);
   SELECT r.id, r.display_name INTO existing FROM pml_internal.pml_same_code(compiled ->> 'hash', new_name) AS r;
   IF new_name IS NOT NULL THEN
+    PERFORM pml_internal.pml_check_not_recursive(code, new_name);
     PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
     -- A name that is a tool's is told after the run, which needs no name.
     PERFORM pml_internal.pml_check_name_untaken(here_org, here_project, new_name, existing.id);
     IF pml_internal.pml_is_taken(new_name, existing.id) THEN
-      RAISE EXCEPTION USING ERRCODE = 'PM003',
-        MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', new_name, here_org, here_project),
-        HINT = 'Use another name.';
+      PERFORM pml_internal.pml_name_taken(here_org, here_project, new_name);
     END IF;
   END IF;
   called := pml_internal.pml_called(ARRAY(SELECT jsonb_array_elements_text(compiled -> 'capabilities')),

@@ -49,3 +49,21 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_called(text[], text[]) IS
   'The capabilities that code calls, and those that they call, by the keys under which they are called; what stands for those that are gone; and all tools';
+
+CREATE FUNCTION pml_internal.pml_callable(name text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  base text := split_part(pml_callable.name, '@', 1);
+  fqdn text := CASE WHEN pml_internal.pml_is_fqdn(base) THEN base
+    ELSE pml_internal.pml_capabilities_named(pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[base]) ->> base END;
+  key text := fqdn || substr(pml_callable.name, length(base) + 1);
+  called jsonb;
+BEGIN
+  PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
+  called := pml_internal.pml_called(ARRAY[key], '{}');
+  RETURN CASE WHEN called -> 'capabilities' ? key THEN called || jsonb_build_object('key', key) ELSE '{}' END;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_callable(text) IS
+  'What a plan has for a capability that code names only while it runs: its key, and the capabilities that it calls; an empty object if there is none';

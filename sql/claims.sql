@@ -107,20 +107,17 @@ BEGIN
                 WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = place)
     AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
-      DETAIL = format('It is an alias of "%s".', holder),
-      HINT = format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
-                    pml_internal.pml_free_name(org, project, name), name);
+    PERFORM pml_internal.pml_name_taken(org, project, name,
+      format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
+             pml_internal.pml_free_name(org, project, name), name), format('It is an alias of "%s".', holder));
   END IF;
   PERFORM FROM pml.capability_records r
   WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = place
     AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
-      HINT = format('Use another name, for example "%s", or change the existing one with pml_update.',
-                    pml_internal.pml_free_name(org, project, name));
+    PERFORM pml_internal.pml_name_taken(org, project, name,
+      format('Use another name, for example "%s", or change the existing one with pml_update.',
+             pml_internal.pml_free_name(org, project, name)));
   END IF;
 END
 $$;
@@ -145,9 +142,7 @@ BEGIN
   SELECT c.reserved_until INTO reserved FROM pml.name_claims c
   WHERE c.org = pml_claim_name.org AND c.project = pml_claim_name.project AND c.name = pml_claim_name.name;
   IF reserved IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('Capability name ''%s'' already exists in scope %s.%s', name, org, project),
-      HINT = 'Use another name.';
+    PERFORM pml_internal.pml_name_taken(org, project, name);
   ELSE
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Capability name ''%s'' is reserved in scope %s.%s', name, org, project),

@@ -16,10 +16,14 @@ CREATE FUNCTION pml_internal.pml_display_with(code text, names jsonb) RETURNS te
 COMMENT ON FUNCTION pml_internal.pml_display_with(text, jsonb) IS
   'The code with each FQDN that names ({FQDN: name}) has replaced by its name';
 
-CREATE FUNCTION pml_internal.pml_compile_with(code text, lookup jsonb, schemas jsonb) RETURNS jsonb
-  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 300 AS 'MODULE_PATHNAME', 'pml_compile_with_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_compile_with(text, jsonb, jsonb) IS
-  'All that one parse of the code gives, with these names linked and these schemas ({tool: {input, output}}) known';
+CREATE FUNCTION pml_internal.pml_compile_in(org text, project text, code text) RETURNS jsonb
+  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 300 AS 'MODULE_PATHNAME', 'pml_compile_in_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_compile_in(text, text, text) IS
+  'All that one parse of the code gives, with the names linked that are known in this scope (pml_names_known)';
+
+CREATE FUNCTION pml_internal.pml_parses() RETURNS bigint
+  LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'pml_parses_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_parses() IS 'How often this session has parsed code, for tests and benchmarks';
 
 CREATE FUNCTION pml_internal.pml_infer_parameters(code text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_infer_parameters_wrapper';
@@ -70,11 +74,30 @@ BEGIN
                    (SELECT r.id FROM pml.capability_records r
                     WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
                                   WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = wanted.place)
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
+                   -- As the list of tools suggests them: with _ for -, which no identifier has, and a name without a colon
+                   -- after the namespace of its birth.
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.hyphenated
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.plain
+                      AND r.namespace = split_part(wanted.written, ':', 1)
+                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
+                   (SELECT r.id FROM pml.capability_records r
+                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.plain_hyphenated
+                      AND r.namespace = split_part(wanted.written, ':', 1)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
           FROM (SELECT name AS written, name ~ '^[^.:]+[.][^.:]+:' AS is_elsewhere,
                        CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name
                             ELSE pml_internal.pml_scoped(pml_capabilities_named.org, pml_capabilities_named.project, name)
-                       END AS place
+                       END AS place,
+                       CASE WHEN name ~ '^[^.]*_[^.]*$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
+                         pml_capabilities_named.project, translate(name, '_', '-')) END AS hyphenated,
+                       CASE WHEN name ~ '^[^.:]+:[^.:]+$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
+                         pml_capabilities_named.project, split_part(name, ':', 2)) END AS plain,
+                       CASE WHEN name ~ '^[^.:]+:[^.:_]*_[^.:]*$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
+                         pml_capabilities_named.project, translate(split_part(name, ':', 2), '_', '-')) END AS plain_hyphenated
                 -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
                 -- the policy would be asked for every row of all tenants.
                 FROM unnest(names) AS name OFFSET 0) AS wanted OFFSET 0) AS found
@@ -130,28 +153,52 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_source_parameters(jsonb) IS
   'What a capability that stands for a tool takes: what the tool takes, with the default arguments; NULL for other sources';
 
-CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_names_known(org text, project text, names text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  here_org text := pml_internal.pml_org();
-  here_project text := pml_internal.pml_project();
-  names text[] := pml_internal.pml_code_names(code);
-  lookup jsonb := jsonb '{}';
-  schemas jsonb := jsonb '{}';
+  lookup jsonb := pml_internal.pml_capabilities_named(org, project, names);
 BEGIN
-  IF names <> '{}' THEN
-    lookup := pml_internal.pml_capabilities_named(here_org, here_project, names);
-    IF lookup <> '{}' THEN
-      names := names || ARRAY(SELECT fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn));
-    END IF;
-    schemas := pml_internal.pml_schemas_of(here_org, here_project, names);
-  END IF;
-  RETURN pml_internal.pml_compile_with(code, lookup, schemas);
+  RETURN jsonb_build_object('lookup', lookup, 'schemas', pml_internal.pml_schemas_of(org, project,
+    CASE WHEN lookup = '{}' THEN names
+         ELSE names || ARRAY(SELECT found.fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn)) END));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_names_known(text, text, text[]) IS
+  'What the compiler asks of the names in code: which are capabilities, and the schemas of all ({lookup, schemas})';
+
+CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN pml_internal.pml_compile_in(pml_internal.pml_org(), pml_internal.pml_project(), code);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compile(text) IS
   'All that saving this code here would keep: hash, linked, executable, structure, parameters, output, tools, capabilities, unresolved';
+
+CREATE FUNCTION pml_internal.pml_check_not_recursive(code text, name text) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  -- What every spelling of the name has in common; most code hasn't, and needs no parsing.
+  action text := lower(translate(split_part(name, ':', 1 + (strpos(name, ':') > 0)::integer), '_-', ''));
+BEGIN
+  IF name IS NULL OR strpos(lower(translate(code, '_-', '')), action) = 0
+     OR name <> ALL (pml_internal.pml_code_names(code))
+     -- Another capability, which holds the name: that is another error.
+     OR pml_internal.pml_capabilities_named(pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[name]) ? name THEN
+    RETURN;
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'PM005',
+    MESSAGE = format('Invalid code: line %s calls "%s", which is the name of this code itself', coalesce((
+      SELECT min(l.number) FROM string_to_table(code, E'\n') WITH ORDINALITY AS l (line, number)
+      WHERE strpos(lower(translate(l.line, '_-', '')), action) > 0), 1), name),
+    HINT = 'A capability can''t call itself. Use a loop, or a function inside the code; or give the code another name.';
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_not_recursive(text, text) IS
+  'An error if the code calls the name under which it is to be saved';
 
 CREATE FUNCTION pml_internal.pml_transform(code text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED

@@ -34,9 +34,9 @@ CREATE FUNCTION pml_internal.pml_search(
     UNION ALL
     SELECT 'tool', t.tool_id, pml_internal.pml_search_score(t.search, asked.queries, asked.query), 0, t.tool_id
     FROM asked JOIN pml.tool_schema t ON t.org = asked.org AND t.project = asked.project
-    WHERE asked.kind <> 'capability' AND (servers IS NULL OR t.server_id = ANY (servers)) AND t.search @@ asked.query),
+    WHERE asked.kind <> 'capability' AND (pml_search.servers IS NULL OR t.server_id = ANY (pml_search.servers)) AND t.search @@ asked.query),
   page AS MATERIALIZED (
-    SELECT * FROM found f WHERE f.score >= coalesce(min_score, 0)
+    SELECT * FROM found f WHERE f.score >= coalesce(pml_search.min_score, 0)
     ORDER BY f.score DESC, f.usage_count DESC, f.name
     LIMIT least(greatest(coalesce(pml_search."limit", 10), 0), 200) OFFSET greatest(coalesce(pml_search."offset", 0), 0))
   SELECT p.type, p.name, p.score, coalesce(r.description, t.description),
@@ -62,7 +62,7 @@ CREATE FUNCTION pml_internal.pml_discover(
                  output_schema jsonb, server_id text, usage_count bigint, success_rate numeric, source text, fqdn text)
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT * FROM pml_internal.pml_search(pml_discover.intent, pml_discover.type, NULL, min_score,
+  SELECT * FROM pml_internal.pml_search(pml_discover.intent, pml_discover.type, NULL, pml_discover.min_score,
                                        pml_discover."limit", pml_discover."offset")
 $$;
 COMMENT ON FUNCTION pml_internal.pml_discover(text, text, real, integer, integer) IS

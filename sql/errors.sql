@@ -33,6 +33,21 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_check_changed(boolean, text, text) IS
   'An error when a change met no row, because the record is of a scope in which the current user may not act';
 
+CREATE FUNCTION pml_internal.pml_name_taken(
+    org text, project text, name text, hint text DEFAULT 'Use another name.', detail text DEFAULT NULL) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  message text := format('Capability name ''%s'' already exists in scope %s.%s', name, org, project);
+BEGIN
+  IF detail IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM003', MESSAGE = message, HINT = hint;
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'PM003', MESSAGE = message, DETAIL = detail, HINT = hint;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_name_taken(text, text, text, text, text) IS 'The error for a name that another capability has';
+
 CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text, hint text DEFAULT NULL) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$

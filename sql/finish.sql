@@ -101,7 +101,7 @@ DECLARE
   unawaited text;
   -- The results are never read here, only kept and given back as they are.
   results text[] := pml_internal.pml_outcome_parts(outcome::text);
-  report jsonb := results[1];
+  report jsonb := results[1]::jsonb;
   shown jsonb;
   told json;
 BEGIN
@@ -128,7 +128,7 @@ BEGIN
   ELSIF went_well THEN
     state.learning_context := state.learning_context || jsonb_build_object('args', state.args);
     BEGIN
-      kept_fqdn := pml_internal.pml_keep_code(state.learning_context, state.learning_context ->> 'name');
+      kept_fqdn := pml_internal.pml_keep_run_code(state.learning_context, state.learning_context ->> 'name');
     EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
       warning := SQLERRM;
     END;
@@ -141,7 +141,7 @@ BEGIN
         warning := NULL;
       ELSE
         BEGIN
-          kept_fqdn := pml_internal.pml_keep_code(state.learning_context, NULL);
+          kept_fqdn := pml_internal.pml_keep_run_code(state.learning_context, NULL);
         EXCEPTION WHEN SQLSTATE 'PM003' OR SQLSTATE 'PM005' OR SQLSTATE 'PM006' OR SQLSTATE 'PM007' THEN
           warning := SQLERRM;
         END;
@@ -170,9 +170,9 @@ BEGIN
         'version', CASE WHEN state.mode = 'call_by_name' THEN (state.learning_context -> 'version')::integer ELSE ran.version END))
     || CASE WHEN coalesce(warning, unawaited) IS NULL THEN '{}'
             ELSE jsonb_build_object('warning', concat_ws('. ', unawaited, warning)) END;
-  told := CASE WHEN went_well
+  told := (CASE WHEN went_well
     THEN '{"status": "success", "result": ' || coalesce(results[(report ->> 'result')::integer], 'null') || ', ' || substr(shown::text, 2)
-    ELSE shown::text END;
+    ELSE shown::text END)::json;
   UPDATE pml.workflow_state w
   SET answer = told, finished_at = clock_timestamp(),
       -- What the answer has already need not be kept twice.

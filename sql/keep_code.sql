@@ -49,36 +49,62 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_note_tools(text, jsonb) IS
   'Adds the tools that a run called and the code doesn''t show (mcp[x]) to those that the capability uses';
 
-CREATE FUNCTION pml_internal.pml_keep_code(context jsonb, name text) RETURNS text
+CREATE FUNCTION pml_internal.pml_keep_code(
+    wanted pml.capability_records, hash text, OUT fqdn text, OUT is_new boolean)
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   existing record;
-  fqdn text;
 BEGIN
   LOOP
-    SELECT same.* INTO existing FROM pml_internal.pml_same_code(context ->> 'hash', pml_keep_code.name) AS same;
+    SELECT same.* INTO existing FROM pml_internal.pml_same_code(pml_keep_code.hash, wanted.display_name) AS same;
     EXIT WHEN FOUND;
-    PERFORM set_config('pml.ran_with', coalesce(context ->> 'args', ''), true);
-    INSERT INTO pml.capability_records AS r (display_name, org, project, code_snippet, description, source)
-    VALUES (pml_keep_code.name, pml_internal.pml_org(), pml_internal.pml_project(), context ->> 'code', context ->> 'description',
-            pml_internal.pml_kept_source(context -> 'source'))
+    INSERT INTO pml.capability_records AS r
+      (display_name, org, project, code_snippet, description, parameters_schema, tags, visibility,
+       routing, routing_explicit, version_tag, tools_used, output_schema, source, structure)
+    VALUES
+      (wanted.display_name, pml_internal.pml_org(), pml_internal.pml_project(), wanted.code_snippet, wanted.description,
+       wanted.parameters_schema, coalesce(wanted.tags, '{}'), coalesce(wanted.visibility, 'private'),
+       coalesce(wanted.routing, 'cloud'), wanted.routing IS NOT NULL, wanted.version_tag,
+       coalesce(wanted.tools_used, '{}'), wanted.output_schema, pml_internal.pml_kept_source(wanted.source),
+       wanted.structure)
     ON CONFLICT DO NOTHING
     RETURNING r.id INTO fqdn;
-    PERFORM set_config('pml.ran_with', '', true);
     IF fqdn IS NOT NULL THEN
-      RETURN fqdn;
+      is_new := true;
+      RETURN;
     END IF;
+    -- Another session has just registered this code, or taken this FQDN: look again.
   END LOOP;
-  PERFORM pml_internal.pml_check_same_code(existing.display_name, pml_keep_code.name);
-  IF existing.display_name <> pml_keep_code.name THEN
-    UPDATE pml.capability_records r
-    SET display_name = pml_keep_code.name, description = coalesce(r.description, context ->> 'description')
-    WHERE r.id = existing.id;
-  END IF;
-  RETURN existing.id;
+  PERFORM pml_internal.pml_check_same_code(existing.display_name, wanted.display_name);
+  UPDATE pml.capability_records r
+  SET display_name = coalesce(wanted.display_name, r.display_name),
+      description = coalesce(r.description, wanted.description)
+  WHERE r.id = existing.id
+    AND (r.display_name <> wanted.display_name OR r.description IS NULL AND wanted.description IS NOT NULL);
+  fqdn := existing.id;
+  is_new := false;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_keep_code(jsonb, text) IS
-  'The capability that code which ran well becomes: a new one, or the one that has this code already';
+COMMENT ON FUNCTION pml_internal.pml_keep_code(pml.capability_records, text) IS
+  'The capability that code becomes: a new one with what is given of it, or the one that has this code already';
+
+CREATE FUNCTION pml_internal.pml_keep_run_code(context jsonb, name text) RETURNS text
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  wanted pml.capability_records;
+  kept_fqdn text;
+BEGIN
+  wanted.display_name := name;
+  wanted.code_snippet := context ->> 'code';
+  wanted.description := context ->> 'description';
+  wanted.source := context -> 'source';
+  PERFORM set_config('pml.ran_with', coalesce(context ->> 'args', ''), true);
+  SELECT kept.fqdn INTO kept_fqdn FROM pml_internal.pml_keep_code(wanted, context ->> 'hash') AS kept;
+  PERFORM set_config('pml.ran_with', '', true);
+  RETURN kept_fqdn;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_keep_run_code(jsonb, text) IS 'The capability that code which ran well becomes, under this name';

@@ -39,8 +39,7 @@ BEGIN
   END IF;
   SELECT jsonb_agg(jsonb_build_object(
            'name', concat_ws('@',
-             CASE WHEN (r.org, r.project) = (pml_internal.pml_org(), pml_internal.pml_project()) THEN r.display_name
-                  ELSE format('%s.%s:%s', r.org, r.project, r.display_name) END,
+             pml_internal.pml_name_here(r.org, r.project, r.display_name),
              nullif(split_part(given.spec, '@', 2), '')),
            'type', r.record_type, 'input', v.parameters_schema, 'output', v.output_schema) ORDER BY given.place),
          string_agg(r.display_name, ', ' ORDER BY given.place)

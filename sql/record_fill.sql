@@ -14,6 +14,21 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_compiled_before(text, text) IS
   'What was compiled when this code was saved: an old version or a copy means what it meant, whatever has that name today';
 
+CREATE FUNCTION pml_internal.pml_compiled_once(written pml.capability_records) RETURNS jsonb
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- Only the extension's own functions run as the engine; they hand over what they compiled in place of the structure.
+  -- What is written by hand, or by anybody else, is compiled here.
+  IF current_user = 'pml_engine' AND written.structure ->> 'linked' = written.code_snippet THEN
+    RETURN written.structure;
+  END IF;
+  RETURN pml_internal.pml_compile(written.code_snippet);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_compiled_once(pml.capability_records) IS
+  'What pml_compile makes of the code of a row that is being written; not made again if who writes has just done so';
+
 CREATE FUNCTION pml_internal.pml_record_compiled(kept pml.capability_records, compiled jsonb)
   RETURNS pml.capability_records
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -77,7 +92,7 @@ BEGIN
     END IF;
     PERFORM pml_internal.pml_check_code(NEW.code_snippet);
     compiled := coalesce(pml_internal.pml_compiled_before(NEW.forked_from, NEW.code_snippet),
-                         pml_internal.pml_compile(NEW.code_snippet));
+                         pml_internal.pml_compiled_once(NEW));
     NEW := pml_internal.pml_record_compiled(NEW, compiled);
     PERFORM pml_internal.pml_check_parameters(NEW.parameters_schema),
             pml_internal.pml_check_schema('output_schema', NEW.output_schema);

@@ -113,7 +113,8 @@ BEGIN
   -- A name that it had before is valid, whatever the rules are today.
   IF NOT EXISTS (SELECT FROM pml.capability_aliases a
                  WHERE a.org = old.org AND a.project = old.project AND a.alias = new_name AND a.target_fqdn = old.id) THEN
-    PERFORM pml_internal.pml_check_name(coalesce(new_name, ''));
+    PERFORM pml_internal.pml_check_name(coalesce(new_name, '')),
+            pml_internal.pml_check_not_recursive(old.code_snippet, new_name);
   END IF;
   RETURN new_name;
 END
@@ -160,7 +161,7 @@ BEGIN
   IF current_setting('pml.restore_version', true) = 'on' THEN
     compiled := pml_internal.pml_compiled_before(old.id, new.code_snippet);
   END IF;
-  RETURN coalesce(compiled, pml_internal.pml_compile(new.code_snippet));
+  RETURN coalesce(compiled, pml_internal.pml_compiled_once(new));
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_recompiled(pml.capability_records, pml.capability_records) IS

@@ -14,8 +14,8 @@ DECLARE
   here_project text := pml_internal.pml_project();
   new_code text;
   compiled jsonb;
-  existing record;
-  fqdn text;
+  wanted pml.capability_records;
+  kept record;
 BEGIN
   IF num_nonnulls(pml_register.code, pml_register.source) <> 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_register needs code or a source, and not both',
@@ -29,36 +29,26 @@ BEGIN
   IF lift_literals THEN
     new_code := pml_internal.pml_lift_literals(new_code) ->> 'code';
   END IF;
+  PERFORM pml_internal.pml_check_not_recursive(new_code, pml_register.name);
   compiled := pml_internal.pml_compile(new_code);
-  LOOP
-    SELECT same.* INTO existing FROM pml_internal.pml_same_code(compiled ->> 'hash', pml_register.name) AS same;
-    EXIT WHEN FOUND;
-
-    INSERT INTO pml.capability_records AS r
-      (display_name, org, project, code_snippet, description, parameters_schema, tags, visibility,
-       routing, routing_explicit, version_tag, tools_used, output_schema, source)
-    VALUES
-      (pml_register.name, here_org, here_project, new_code, pml_register.description,
-       pml_register.parameters_schema, coalesce(pml_register.tags, '{}'), coalesce(pml_register.visibility, 'private'),
-       coalesce(pml_register.routing, 'cloud'), pml_register.routing IS NOT NULL, pml_register.version_tag,
-       coalesce(pml_register.tools_used, '{}'), pml_register.output_schema,
-       pml_internal.pml_kept_source(pml_register.source))
-    ON CONFLICT DO NOTHING
-    RETURNING r.id INTO fqdn;
-    IF fqdn IS NOT NULL THEN
-      RETURN fqdn;
-    END IF;
-    -- Another session has just registered this code, or taken this FQDN: look again.
-  END LOOP;
-
-  PERFORM pml_internal.pml_check_same_code(existing.display_name, pml_register.name);
-  UPDATE pml.capability_records r
-  SET usage_count = r.usage_count + 1,
-      success_count = r.success_count + 1,
-      display_name = coalesce(pml_register.name, r.display_name),
-      description = coalesce(r.description, pml_register.description)
-  WHERE r.id = existing.id;
-  RETURN existing.id;
+  wanted.display_name := pml_register.name;
+  wanted.code_snippet := compiled ->> 'linked';
+  wanted.structure := compiled;
+  wanted.description := pml_register.description;
+  wanted.parameters_schema := pml_register.parameters_schema;
+  wanted.tags := pml_register.tags;
+  wanted.visibility := pml_register.visibility;
+  wanted.routing := pml_register.routing;
+  wanted.version_tag := pml_register.version_tag;
+  wanted.tools_used := pml_register.tools_used;
+  wanted.output_schema := pml_register.output_schema;
+  wanted.source := pml_register.source;
+  SELECT * INTO kept FROM pml_internal.pml_keep_code(wanted, compiled ->> 'hash');
+  IF NOT kept.is_new THEN
+    UPDATE pml.capability_records r
+    SET usage_count = r.usage_count + 1, success_count = r.success_count + 1 WHERE r.id = kept.fqdn;
+  END IF;
+  RETURN kept.fqdn;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_register(text, text, text, jsonb, text[], text, text, text, text[], boolean, jsonb, jsonb) IS

@@ -11,6 +11,7 @@ DECLARE
   target text := (pml_internal.pml_locate(pml_update.spec))[1];
   tag text := pml_internal.pml_version_tag(pml_update.version_tag);
   new_source jsonb := pml_internal.pml_kept_source(pml_update.source);
+  compiled jsonb;
   new_code text;
   result integer;
 BEGIN
@@ -18,11 +19,13 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_update needs a spec, and code or a source';
   END IF;
   PERFORM pml_internal.pml_check_code(coalesce(pml_update.code, '-'));
-  new_code := pml_internal.pml_transform(coalesce(pml_update.code, pml_internal.pml_source_code(pml_update.source)));
+  compiled := pml_internal.pml_compile(coalesce(pml_update.code, pml_internal.pml_source_code(pml_update.source)));
+  new_code := compiled ->> 'linked';
   PERFORM pml_internal.pml_check_tag_free(target, split_part(pml_update.spec, '@', 1), tag);
   UPDATE pml.capability_records r
   SET code_snippet = new_code,
       source = new_source,
+      structure = CASE WHEN r.code_snippet = new_code THEN r.structure ELSE compiled END,
       version_tag = coalesce(tag, r.version_tag),
       parameters_schema = coalesce(pml_update.parameters_schema, r.parameters_schema),
       output_schema = coalesce(pml_update.output_schema, r.output_schema),

@@ -176,7 +176,7 @@ fn main() {
     let measuring = std::thread::Builder::new().stack_size(256 << 20).spawn(print_worst).expect("a thread");
     measuring.join().expect("no panic");
 
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/compiler/peers.mjs");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers.mjs");
     match Command::new("node").arg(script).output() {
         Ok(output) if output.status.success() => {
             let times: HashMap<String, f64> =

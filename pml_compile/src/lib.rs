@@ -39,7 +39,7 @@ pub use lift::{Lifted, LiftedKind, LiftedLiteral};
 pub use link::Lookup;
 pub use names::snake_case;
 pub use parameters::Parameters;
-pub use parse::MAX_CODE_BYTES;
+pub use parse::{MAX_CODE_BYTES, parses};
 pub use provides::{
     FieldMapping, ProvidesEdge, ToolSchema, ToolsByInput, coverage, field_mapping, provides_edge,
 };

@@ -1,5 +1,7 @@
 //! The one parse: text to syntax tree, with the refusals that need no analysis (size, depth, modules, reserved names).
 
+use std::cell::Cell;
+
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::{
     ArrowExpr, AutoAccessor, CallExpr, Callee, Decl, EsVersion, ExportSpecifier, Expr, Function, Ident,
@@ -40,6 +42,15 @@ pub(crate) fn range(span: Span) -> std::ops::Range<usize> {
     offset(span.lo)..offset(span.hi)
 }
 
+thread_local! {
+    static PARSES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How often this thread has parsed code.
+pub fn parses() -> u64 {
+    PARSES.get()
+}
+
 impl<'a> Parsed<'a> {
     /// Parses code as the body of an async function in strict mode.
     pub(crate) fn of(code: &'a str) -> Result<Self, CompileError> {
@@ -63,6 +74,7 @@ impl<'a> Parsed<'a> {
             ));
         }
         interrupt::check()?;
+        PARSES.set(PARSES.get() + 1);
         let levels = check_depth(code)?;
         interrupt::check()?;
         let (module, tokens) = with_stack_for(levels, || {

@@ -5,10 +5,12 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
 };
 
-use pgrx::{JsonB, iter::TableIterator, name, pg_extern, pg_sys};
+use pgrx::{
+    JsonB, PgBuiltInOids, Spi, iter::TableIterator, name, pg_extern, pg_sys, spi::OwnedPreparedStatement,
+};
 use pml_compile::{
-    self as compile, CompileError, CompileOptions, Dag, ErrorKind, GenerateError, PipelineSource, Structure,
-    ToolSchema, ToolsByInput,
+    self as compile, CompileError, CompileOptions, Dag, ErrorKind, GenerateError, PipelineSource, References,
+    Source, Structure, ToolSchema, ToolsByInput,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
@@ -64,12 +66,7 @@ fn pml_snake_name(name: &str) -> String {
 /// The names and FQDNs that the code refers to, each once.
 #[pg_extern(sql = false)]
 fn pml_code_names(code: &str) -> Vec<String> {
-    compiler(code, |code| {
-        let references = compile::references(code)?;
-        let fqdns = references.found.iter().filter_map(|reference| reference.fqdn.as_deref());
-        let names: BTreeSet<&str> = references.names().into_iter().chain(fqdns).collect();
-        Ok(names.into_iter().map(str::to_owned).collect())
-    })
+    compiler(code, |code| Ok(names_in(Source::parse(code)?.references())))
 }
 
 #[pg_extern(sql = false)]
@@ -95,40 +92,67 @@ fn pml_lift_literals(code: &str) -> JsonB {
     })
 }
 
-#[derive(Clone, PartialEq)]
-struct Inputs {
-    code: String,
-    lookup: Json,
-    schemas: Json,
-}
-
-thread_local! {
-    /// Registering compiles twice, once to find the capability that has the code already and once in the trigger.
-    static LAST: RefCell<Option<(Inputs, Json)>> = const { RefCell::new(None) };
-}
-
+/// All that one parse of the code gives: between its halves SQL is asked what the names in the code stand for.
 #[pg_extern(sql = false)]
-fn pml_compile_with(code: &str, lookup: JsonB, schemas: JsonB) -> JsonB {
-    let inputs = Inputs { code: code.to_owned(), lookup: lookup.0, schemas: schemas.0 };
-    JsonB(compiler(inputs, |inputs| {
-        let known = LAST.with_borrow(|last| {
-            last.as_ref().filter(|(before, _)| before == inputs).map(|(_, compiled)| compiled.clone())
-        });
-        if let Some(compiled) = known {
-            return Ok(compiled);
-        }
-        let compiled = compiled(inputs)?;
-        LAST.set(Some((inputs.clone(), compiled.clone())));
-        Ok(compiled)
+fn pml_compile_in(org: &str, project: &str, code: &str) -> JsonB {
+    JsonB(compiler((org, project, code), |(org, project, code)| {
+        let source = Source::parse(code)?;
+        let names = names_in(source.references());
+        let options = if names.is_empty() { CompileOptions::default() } else { known(org, project, &names)? };
+        compiled(source, &options)
     }))
 }
 
-fn compiled(inputs: &Inputs) -> Result<Json> {
-    let options = CompileOptions {
-        lookup: parsed("look-up", &JsonB(inputs.lookup.clone()))?,
-        schemas: parsed("schemas", &JsonB(inputs.schemas.clone()))?,
+/// How often this session has parsed code.
+#[pg_extern(sql = false)]
+fn pml_parses() -> i64 {
+    i64::try_from(compile::parses()).unwrap_or(i64::MAX)
+}
+
+fn names_in(references: &References) -> Vec<String> {
+    let fqdns = references.found.iter().filter_map(|reference| reference.fqdn.as_deref());
+    let names: BTreeSet<&str> = references.names().into_iter().chain(fqdns).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+thread_local! {
+    /// The plan for [`known`], made once in a session.
+    static KNOWN: RefCell<Option<OwnedPreparedStatement>> = const { RefCell::new(None) };
+}
+
+/// What the names mean in a scope, for whoever is asking. An ERROR of the query is a panic until it has left this library,
+/// so that what was parsed is dropped.
+fn known(org: &str, project: &str, names: &[String]) -> Result<CompileOptions> {
+    let asked = Spi::connect(|client| {
+        KNOWN.with_borrow_mut(|plan| {
+            let plan = match plan {
+                Some(plan) => plan,
+                None => {
+                    let query = "SELECT pml_internal.pml_names_known($1, $2, $3)";
+                    let types = [PgBuiltInOids::TEXTOID, PgBuiltInOids::TEXTOID, PgBuiltInOids::TEXTARRAYOID];
+                    let types = types.map(|oid| oid.oid());
+                    plan.insert(client.prepare(query, &types)?.keep())
+                }
+            };
+            let arguments = [org.into(), project.into(), names.to_vec().into()];
+            client.select(&*plan, Some(1), &arguments)?.first().get_one::<JsonB>()
+        })
+    });
+    let known = match asked {
+        Ok(known) => known.map_or(Json::Null, |JsonB(known)| known),
+        Err(error) => {
+            let message = format!("The names in the code can't be looked up: {error}");
+            return Err(Report { kind: Kind::Broken, message, detail: None, hint: None });
+        }
     };
-    let compiled = compile::compile(&inputs.code, &options)?;
+    Ok(CompileOptions {
+        lookup: parsed("look-up", &JsonB(known["lookup"].clone()))?,
+        schemas: parsed("schemas", &JsonB(known["schemas"].clone()))?,
+    })
+}
+
+fn compiled(source: Source<'_>, options: &CompileOptions) -> Result<Json> {
+    let compiled = source.compile(options)?;
     let mut seen = HashSet::new();
     let (mut tools, mut capabilities) = (Vec::new(), Vec::new());
     for reference in &compiled.references.found {

@@ -1,6 +1,6 @@
 //! `sql/resolve.sql`: from a spec to the record that it means.
 
-use pgrx::{Spi, pg_extern};
+use pgrx::{Spi, pg_extern, pg_sys};
 use pml_core::{
     name::SERVER_NAMESPACE,
     spec::{Spec, Target},
@@ -183,8 +183,13 @@ fn version_not_found(spec: &Spec<'_>, found: &Found) -> Report {
     }
 }
 
-/// Asks SQL, so that the policies decide which names may be mentioned.
+/// Asks SQL, so that the policies decide which names may be mentioned. A parallel query does without: once the transaction
+/// has an id, SPI would begin a new command, which Postgres refuses there.
 fn suggest(org: &str, project: &str, name: &str) -> Option<String> {
+    // SAFETY: it reads a variable of the backend.
+    if unsafe { pg_sys::IsInParallelMode() } {
+        return None;
+    }
     let ask = || {
         Spi::connect(|client| {
             client

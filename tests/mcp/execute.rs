@@ -329,6 +329,47 @@ fn an_old_name_is_told_and_a_dag_is_kept_as_one() {
 }
 
 #[test]
+fn a_capability_may_be_named_only_when_the_code_runs() {
+    let database = Database::new();
+    let mut db = database.connect();
+    db.batch_execute(
+        "SELECT pml_register('return args.n + 1', 'math:next', visibility => 'project');
+         SELECT pml_register('return await mcp.math.next({ n: args.n * 10 })', 'my-tens', visibility => 'project');
+         SET pml.actor = 'somebody-else'; SELECT pml_register('return 666', 'their:own')",
+    )
+    .unwrap();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let code = "const told = [];
+        for (const name of args.names) {
+          try { told.push(await capabilities[name]({ n: 4 })) } catch (e) { told.push(e.message) }
+        }
+        return told";
+    let names =
+        json!(["math:next", "math:next@v1", "my-tens", "my_tens", "their:own", "no:such", "math:next"]);
+    let answer =
+        agent.ask("pml_execute", json!({"code": code, "name": "dynamic:all", "args": {"names": names}}));
+    let missing =
+        |name: &str| json!(format!("{name}: there is no such capability, or it can't be seen from here"));
+    assert_eq!(
+        answer["result"],
+        json!([5, 5, 41, 41, missing("their:own"), missing("no:such"), 5]),
+        "{answer}"
+    );
+    let names: Vec<&str> = answer["dag"]["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["math:next", "math:next", "my-tens", "my-tens", "their:own", "no:such", "math:next"]);
+    let unresolved = "SELECT unresolved::text FROM pml.capability_records WHERE display_name = 'dynamic:all'";
+    assert!(db.text(unresolved, &[]).unwrap().contains("only when the code runs"));
+    // Counted like any other call.
+    assert_eq!(db.number("SELECT usage_count FROM pml_lookup('math:next')"), 5);
+}
+
+#[test]
 fn results_keep_the_order_of_their_keys() {
     let database = Database::new();
     let proxy = Proxy::start(&database);

@@ -491,3 +491,58 @@ fn a_nul_that_code_writes_as_an_escape_is_kept_in_the_code_alone() {
     assert_eq!(db.text(default, &[&r"return args.sep ?? '\0'"]), None);
     assert_eq!(db.text(default, &[&r"return args.sep ?? ','"]).as_deref(), Some(","));
 }
+
+/// Reading, linking, hashing and everything else that a save keeps comes from one parse.
+#[test]
+fn code_is_parsed_once_for_each_save() {
+    let database = Database::new();
+    let mut db = database.connect();
+    db.batch_execute("SELECT pml_register('return 1', 'num:one')").unwrap();
+    let parses = |db: &mut Client, statement: &str| {
+        let before = db.number("SELECT pml_internal.pml_parses()");
+        db.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        db.number("SELECT pml_internal.pml_parses()") - before
+    };
+    for (count, statement) in [
+        (1, "SELECT pml_register('return await mcp.num.one({}) + 1', 'num:two')"),
+        // The same once more, and the same code otherwise written.
+        (1, "SELECT pml_register('return await mcp.num.one({}) + 1', 'num:two')"),
+        (
+            1,
+            "SELECT pml_register('return (await mcp.num.one({})) + args.n', 'num:sum', parameters_schema => '{\"type\": \"object\"}')",
+        ),
+        (1, "SELECT pml_update('num:two', 'return await mcp.num.one({}) + 2')"),
+        (1, "SELECT pml_update('num:two', 'return await mcp.num.one({}) + 2')"),
+        // By hand nobody is trusted to have compiled it.
+        (1, "UPDATE pml.capability_records SET code_snippet = 'return 3' WHERE display_name = 'num:two'"),
+        (0, "SELECT pml_rename('num:two', description => 'two')"),
+        // Once to run it, once to keep it, and no more when it is there already.
+        (
+            2,
+            "SELECT pml_finish((pml_begin('{\"code\": \"return await mcp.num.one({})\"}') ->> 'workflow_id')::uuid, '{\"success\": true}')",
+        ),
+        (
+            1,
+            "SELECT pml_finish((pml_begin('{\"code\": \"return await mcp.num.one({})\"}') ->> 'workflow_id')::uuid, '{\"success\": true}')",
+        ),
+    ] {
+        assert_eq!(parses(&mut db, statement), count, "{statement}");
+    }
+}
+
+/// What follows from the code can't be given in its place, whoever writes.
+#[test]
+fn what_is_handed_over_as_compiled_is_believed_from_the_extension_only() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register('return 1', 'num:one')").unwrap();
+    let forged = "jsonb_build_object('linked', 'return 2', 'hash', 'x', 'executable', 'return 666', 'structure', '{}'::jsonb,
+        'unresolved', '[]'::jsonb, 'capabilities', '[]'::jsonb, 'tools', '[]'::jsonb)";
+    db.batch_execute(&format!(
+        "UPDATE pml.capability_records SET code_snippet = 'return 2', structure = {forged} WHERE display_name = 'num:one';
+         INSERT INTO pml.capability_records (display_name, code_snippet, structure) VALUES ('num:two', 'return 2', {forged})"
+    ))
+    .unwrap();
+    let executables =
+        db.texts("SELECT DISTINCT executable FROM pml.capability_records WHERE display_name LIKE 'num:%'");
+    assert_eq!(executables, ["return 2"]);
+}

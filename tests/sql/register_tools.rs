@@ -110,7 +110,7 @@ fn a_bad_list_is_refused_whole() {
 fn schemas_are_always_those_of_objects() {
     let mut db = Database::new().connect();
     register(&mut db, "s", &json!([{"name": "t", "inputSchema": {"properties": {}}}]));
-    db.batch_execute("SELECT pml_register('return 1', 'a', parameters_schema => 'true'), pml_register('return 2', 'b', parameters_schema => '{\"required\": []}')").unwrap();
+    db.batch_execute("SELECT pml_register('return 1', 'a', parameters_schema => '{}'), pml_register('return 2', 'b', parameters_schema => '{\"required\": []}')").unwrap();
     assert_eq!(db.number("SELECT count(*) FROM pml_tools() WHERE input_schema ->> 'type' = 'object'"), 3);
 }
 

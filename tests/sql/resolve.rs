@@ -190,3 +190,15 @@ fn an_fqdn_without_its_hash_must_mean_one_that_is_seen() {
     db.batch_execute("SELECT pml_delete('fs:a')").unwrap();
     assert_eq!(db.text("SELECT pml_resolve('local.default.fs.read')", &[]).unwrap(), second);
 }
+
+#[test]
+fn a_missing_name_in_a_parallel_query_is_not_found() {
+    let mut db = Database::new().connect();
+    // Called debug_parallel_query since Postgres 16.
+    let force = "SELECT set_config(name, 'on', false) FROM pg_settings
+                 WHERE name IN ('force_parallel_mode', 'debug_parallel_query')";
+    db.query(force, &[]).unwrap();
+    db.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
+    let error = db.refusal("CREATE TEMP TABLE resolved AS SELECT pml_resolve('nowhere')");
+    assert_eq!((error.code().code(), error.message()), ("PM001", "Capability not found: nowhere"));
+}

@@ -123,7 +123,7 @@ impl Checker<'_> {
                 let parameters = |checker: &mut Self| {
                     constructor.params.iter().for_each(|parameter| checker.constructor_parameter(parameter));
                 };
-                self.in_method(is_derived, |checker| checker.body(parameters, &body.stmts));
+                self.in_method(is_derived, |checker| checker.body(false, parameters, &body.stmts));
             }
             ClassMember::Method(method) => {
                 method.key.visit_with(self);
@@ -144,9 +144,7 @@ impl Checker<'_> {
                 self.in_method(false, |checker| property.value.visit_with(checker));
             }
             ClassMember::StaticBlock(block) => {
-                let outer = self.leave_jumps();
-                self.in_method(false, |checker| checker.body(|_| {}, &block.body.stmts));
-                self.return_to_jumps(outer);
+                self.in_method(false, |checker| checker.body(false, |_| {}, &block.body.stmts));
             }
             ClassMember::AutoAccessor(_) | ClassMember::TsIndexSignature(_) | ClassMember::Empty(_) => {}
         }

@@ -1,32 +1,42 @@
-//! `break` and `continue` out of static blocks, and labels that the engine doesn't know.
+//! `break` and `continue` with nothing to leave, and labels that the engine doesn't know.
 
 use swc_atoms::Atom;
+use swc_common::Spanned;
 use swc_ecma_ast::*;
 use swc_ecma_visit::VisitWith;
 
 use super::Checker;
 
-/// What the statements around can be left by. The parser has checked all of it but for static blocks.
+/// What the statements around can be left by, in the function or static block they stand in.
 #[derive(Default)]
 pub(super) struct Jumps {
     /// The labels around, and whether each stands next to a loop.
     labels: Vec<(Atom, bool)>,
-    in_static_block: bool,
     in_loop: bool,
     in_switch: bool,
+    in_generator: bool,
+}
+
+impl Jumps {
+    pub(super) fn of_function(is_generator: bool) -> Self {
+        Self { in_generator: is_generator, ..Self::default() }
+    }
+
+    pub(super) fn can_yield(&self) -> bool {
+        self.in_generator
+    }
 }
 
 impl Checker<'_> {
-    /// A static block starts anew, as a function does.
-    pub(super) fn leave_jumps(&mut self) -> Jumps {
-        std::mem::replace(&mut self.jumps, Jumps { in_static_block: true, ..Jumps::default() })
-    }
-
-    pub(super) fn return_to_jumps(&mut self, outer: Jumps) {
-        self.jumps = outer;
+    /// The body of an `if` or a loop can't declare anything without a block.
+    pub(super) fn single_statement(&mut self, body: &Stmt) {
+        if let Stmt::Decl(declaration @ (Decl::Fn(_) | Decl::Class(_))) = body {
+            self.refuse(declaration.span(), "a declaration can't stand here", "put it into a block `{ … }`");
+        }
     }
 
     pub(super) fn in_loop(&mut self, body: &Stmt) {
+        self.single_statement(body);
         let outer = std::mem::replace(&mut self.jumps.in_loop, true);
         body.visit_with(self);
         self.jumps.in_loop = outer;
@@ -54,15 +64,16 @@ impl Checker<'_> {
     }
 
     pub(super) fn break_statement(&mut self, statement: &BreakStmt) {
-        if !self.jumps.in_static_block {
-            return;
-        }
         let is_known = match &statement.label {
             Some(label) => self.jumps.labels.iter().any(|(name, _)| *name == label.sym),
             None => self.jumps.in_loop || self.jumps.in_switch,
         };
         if !is_known {
-            self.refuse(statement.span, "`break` can't leave a static block", "end the block in another way");
+            self.refuse(
+                statement.span,
+                "there is nothing here that this `break` can leave",
+                "use `return` to end a function",
+            );
         }
     }
 
@@ -76,18 +87,15 @@ impl Checker<'_> {
                         let message = format!("`{}` isn't the label next to the loop", label.sym);
                         self.refuse(label.span, message, "give the loop one label");
                     }
-                    None if self.jumps.in_static_block => self.continue_leaves_block(statement),
-                    None => {}
+                    None => self.nothing_to_continue(statement),
                 }
             }
-            None if self.jumps.in_static_block && !self.jumps.in_loop => {
-                self.continue_leaves_block(statement);
-            }
-            None => {}
+            None if self.jumps.in_loop => {}
+            None => self.nothing_to_continue(statement),
         }
     }
 
-    fn continue_leaves_block(&mut self, statement: &ContinueStmt) {
-        self.refuse(statement.span, "`continue` can't leave a static block", "end the block in another way");
+    fn nothing_to_continue(&mut self, statement: &ContinueStmt) {
+        self.refuse(statement.span, "there is no loop here to `continue`", "use `return` to end a function");
     }
 }

@@ -82,6 +82,58 @@ const WORDS: &[&str] = &[
     "yield",
 ];
 
+/// Names that no variable can have, some of which the parser takes in a pattern.
+const TARGETS_REFUSED: &[&str] = &[
+    "arguments",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "enum",
+    "eval",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "let",
+    "new",
+    "null",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "static",
+    "super",
+    "switch",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
 /// Refuses keywords that are written with escapes (`l\u0065t`): each means something else to each parser.
 pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     if memmem::find(parsed.code.as_bytes(), b"\\u").is_none() {
@@ -215,7 +267,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn shorthand_target(&mut self, name: &Ident) {
-        if name.sym == *"eval" || name.sym == *"arguments" {
+        if TARGETS_REFUSED.contains(&name.sym.as_str()) {
             let message = format!("`{}` can't be assigned to", name.sym);
             self.refuse(name.span, message, "choose another name, as in `{ eval: value }`");
         }
@@ -235,6 +287,34 @@ impl Checker<'_> {
                 method.function.span,
                 "no line may end behind `async`",
                 "put the name on the same line",
+            );
+        }
+    }
+
+    /// `(a⏎=> 1)`: the parser looks for the line end only behind a type, or outside of parentheses.
+    pub(super) fn line_before_arrow(&mut self, arrow: &ArrowExpr) {
+        if arrow.return_type.is_some() {
+            return;
+        }
+        let from = arrow.params.last().map_or(arrow.span.lo, |last| last.span().hi);
+        let between = self.code.get(offset(from)..offset(arrow.body.span().lo)).unwrap_or_default();
+        if count_line_ends(between) == 0 {
+            return;
+        }
+        // Comments aside, only parentheses and a comma can come before the arrow.
+        let mut at = skip_blanks(self.code, offset(from));
+        let mut end_of_parameters = offset(from);
+        while self.code.get(at..).is_some_and(|rest| rest.starts_with([',', '(', ')'])) {
+            end_of_parameters = at + 1;
+            at = skip_blanks(self.code, end_of_parameters);
+        }
+        let is_arrow = self.code.get(at..).is_some_and(|rest| rest.starts_with("=>"));
+        if is_arrow && self.code.get(end_of_parameters..at).is_some_and(|gap| count_line_ends(gap) > 0) {
+            let position = BytePos(1 + at as u32);
+            self.refuse(
+                Span::new(position, position),
+                "no line may end before `=>`",
+                "put it behind the parameters",
             );
         }
     }

@@ -6,7 +6,7 @@ mod declarations;
 mod jumps;
 mod literals;
 
-use swc_common::Span;
+use swc_common::{Span, Spanned};
 use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
@@ -55,12 +55,14 @@ impl Checker<'_> {
     }
 
     /// What a function of whatever kind declares and does; `parameters` declares those it has.
-    fn body(&mut self, parameters: impl FnOnce(&mut Self), statements: &[Stmt]) {
-        let outer = self.declarations.enter_function();
+    fn body(&mut self, is_generator: bool, parameters: impl FnOnce(&mut Self), statements: &[Stmt]) {
+        let jumps = Jumps::of_function(is_generator);
+        let outer = (self.declarations.enter_function(), std::mem::replace(&mut self.jumps, jumps));
         parameters(self);
         self.hoist_all(statements, Kind::Function);
         statements.visit_with(self);
-        self.declarations.leave(outer);
+        self.declarations.leave(outer.0);
+        self.jumps = outer.1;
     }
 
     /// An overload has no body; only its types mean something.
@@ -71,11 +73,26 @@ impl Checker<'_> {
                     checker.parameter(&parameter.pat);
                 }
             };
-            self.body(parameters, &body.stmts);
+            self.body(function.is_generator, parameters, &body.stmts);
         }
     }
 
+    fn method_of_object(&mut self, key: &PropName, function: &Function) {
+        key.visit_with(self);
+        if function.body.is_none() {
+            self.refuse(
+                key.span(),
+                "a method of an object needs a body",
+                "add `{ … }`, or write `name: value`",
+            );
+        }
+        self.in_method(false, |checker| checker.function(function));
+    }
+
     fn parameter(&mut self, pattern: &Pat) {
+        if let Some(span) = expression_in(pattern) {
+            self.refuse(span, "a parameter can only be a name or a pattern", "remove the parentheses");
+        }
         self.declare_pattern(pattern, Kind::Parameter);
         pattern.visit_with(self);
     }
@@ -120,6 +137,8 @@ impl Visit for Checker<'_> {
     }
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.line_before_arrow(arrow);
+        // Where it pauses in its parameters, `strip` says more about that.
         let parameters = |checker: &mut Self| {
             arrow.params.iter().for_each(|parameter| checker.parameter(parameter));
             if let ArrowFunctionBody::Expr(value) = &*arrow.body {
@@ -127,25 +146,24 @@ impl Visit for Checker<'_> {
             }
         };
         match &*arrow.body {
-            ArrowFunctionBody::FunctionBody(body) => self.body(parameters, &body.stmts),
-            ArrowFunctionBody::Expr(_) => self.body(parameters, &[]),
+            ArrowFunctionBody::FunctionBody(body) => {
+                self.body(self.jumps.can_yield(), parameters, &body.stmts);
+            }
+            ArrowFunctionBody::Expr(_) => self.body(self.jumps.can_yield(), parameters, &[]),
         }
     }
 
     fn visit_method_prop(&mut self, method: &MethodProp) {
-        method.key.visit_with(self);
         self.async_method(method);
-        self.in_method(false, |checker| checker.function(&method.function));
+        self.method_of_object(&method.key, &method.function);
     }
 
     fn visit_getter_prop(&mut self, getter: &GetterProp) {
-        getter.key.visit_with(self);
-        self.in_method(false, |checker| checker.function(&getter.function));
+        self.method_of_object(&getter.key, &getter.function);
     }
 
     fn visit_setter_prop(&mut self, setter: &SetterProp) {
-        setter.key.visit_with(self);
-        self.in_method(false, |checker| checker.function(&setter.function));
+        self.method_of_object(&setter.key, &setter.function);
     }
 
     fn visit_class(&mut self, class: &Class) {
@@ -166,6 +184,26 @@ impl Visit for Checker<'_> {
             self.super_call(word.span);
         }
         callee.visit_children_with(self);
+    }
+
+    fn visit_new_expr(&mut self, made: &NewExpr) {
+        let mut callee = &*made.callee;
+        loop {
+            callee = match callee {
+                Expr::Member(member) => &member.obj,
+                Expr::TsNonNull(inner) => &inner.expr,
+                Expr::TsInstantiation(inner) => &inner.expr,
+                _ => break,
+            };
+        }
+        if callee.is_opt_chain() {
+            self.refuse(
+                made.span,
+                "`new` can't be used with `?.`",
+                "put the optional chain into parentheses",
+            );
+        }
+        made.visit_children_with(self);
     }
 
     fn visit_unary_expr(&mut self, unary: &UnaryExpr) {
@@ -233,6 +271,12 @@ impl Visit for Checker<'_> {
         self.for_each(&statement.left, &statement.right, &statement.body);
     }
 
+    fn visit_if_stmt(&mut self, statement: &IfStmt) {
+        self.single_statement(&statement.cons);
+        statement.alt.iter().for_each(|alternative| self.single_statement(alternative));
+        statement.visit_children_with(self);
+    }
+
     fn visit_while_stmt(&mut self, statement: &WhileStmt) {
         statement.test.visit_with(self);
         self.in_loop(&statement.body);
@@ -253,6 +297,13 @@ impl Visit for Checker<'_> {
 
     fn visit_continue_stmt(&mut self, statement: &ContinueStmt) {
         self.continue_statement(statement);
+    }
+
+    fn visit_yield_expr(&mut self, expr: &YieldExpr) {
+        if !self.jumps.can_yield() {
+            self.refuse(expr.span, "`yield` can only stand in a generator", "write `function*`");
+        }
+        expr.visit_children_with(self);
     }
 
     fn visit_object_lit(&mut self, object: &ObjectLit) {
@@ -287,6 +338,22 @@ impl Visit for Checker<'_> {
     // Nothing to look at inside.
     fn visit_ident(&mut self, _: &Ident) {}
     fn visit_ident_name(&mut self, _: &IdentName) {}
+}
+
+/// What the parser made of `[(a)]` where only names may stand.
+fn expression_in(pattern: &Pat) -> Option<Span> {
+    match pattern {
+        Pat::Ident(_) | Pat::Invalid(_) => None,
+        Pat::Expr(expr) => Some(expr.span()),
+        Pat::Array(array) => array.elems.iter().flatten().find_map(expression_in),
+        Pat::Rest(rest) => expression_in(&rest.arg),
+        Pat::Assign(assign) => expression_in(&assign.left),
+        Pat::Object(object) => object.props.iter().find_map(|property| match property {
+            ObjectPatProp::KeyValue(pair) => expression_in(&pair.value),
+            ObjectPatProp::Assign(_) => None,
+            ObjectPatProp::Rest(rest) => expression_in(&rest.arg),
+        }),
+    }
 }
 
 #[cfg(test)]

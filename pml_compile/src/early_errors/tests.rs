@@ -167,10 +167,19 @@ fn deep_regular_expressions_fit_the_stack() {
 }
 
 #[test]
-fn jumps_stay_in_static_blocks() {
+fn what_the_parser_lets_pass_is_refused() {
     refused(&[
         ("for (;;) { class A { static { ¦break } } }", "`break`"),
         ("a: { class A { static { ¦break a } } }", "`break`"),
+        ("a: { ¦break }", "`break`"),
+        ("if (a) ¦async function f() {}", "a declaration can't stand here"),
+        ("while (a) ¦async function* f() {}", "a declaration can't stand here"),
+        ("({ ¦f(a) })", "needs a body"),
+        ("enum E { A = ¦yield 1 }", "`yield`"),
+        ("({ a, ¦if(x) })", "needs a body"),
+        ("let { ¦yield = 1 } = o", "`yield`"),
+        ("([¦(a)] = 1) => 1", "a name or a pattern"),
+        ("¦new a?.()!", "`new`"),
         ("for (;;) { class A { static { ¦continue } } }", "`continue`"),
         ("a: b: for (;;) { continue ¦a }", "next to the loop"),
         ("a: async function ¦f() {}", "label"),
@@ -183,7 +192,19 @@ fn jumps_stay_in_static_blocks() {
         "class A { static { for (;;) { break } a: { break a } switch (1) { case 1: break } } }",
         "a: for (;;) { b: for (;;) { continue a } }",
         "a: b: for (;;) { break a; continue b }",
+        "for (;;) { x = () => { for (;;) break }; break }",
+        "(a, // b\n\n) => {\n}; (\n) => 1; (a\n) => /* c\n */ 1",
+        "(new a)?.b; new (a?.b)()",
+        "function* f() { yield 1; class A { [yield 2] = 3 } x = { *m() { yield* y } } }",
         "for (a\n; (b as T) /* c */\n; d) {}",
         "for (let a = (b in c), d = [e in f], g = () => { h in i };;) {}",
     ]);
+}
+
+#[test]
+fn an_arrow_stands_on_the_line_of_its_parameters() {
+    for code in ["x = (a\n=> 1)", "(a)\n=> 1", "(\n)\n=> 1", "(a,)\n=> 1"] {
+        let error = check(code).expect_err(code);
+        assert_eq!(error.kind, ErrorKind::Syntax, "{code}: {error}");
+    }
 }

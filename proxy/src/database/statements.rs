@@ -96,6 +96,17 @@ impl Database {
         Ok(aside_if_large(answer.get().len(), || serde_json::from_str(answer.get()).unwrap_or(Value::Null)))
     }
 
+    /// What there is to run for a capability that code names only while it runs; an empty object if there is none.
+    pub async fn callable(&self, caller: &Caller, name: &str) -> Result<Box<RawValue>, DatabaseError> {
+        let statement = |schema: &str| {
+            format!(
+                "SELECT CASE WHEN acting THEN {schema}.pml_callable($5) END \
+                 FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting"
+            )
+        };
+        self.json_by(caller, statement, &[(&name, Type::TEXT)], Repeat::Harmless).await
+    }
+
     /// Calls of servers' tools; the same report may be made again.
     pub async fn tools_used(
         &self,

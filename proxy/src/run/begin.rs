@@ -131,7 +131,7 @@ async fn begin_and_call(
     let permit = job.begin_run(false)?;
     let mut planned = plan(&job, &request).await;
     // Nobody may have listed the tools of this scope yet.
-    let is_unknown = matches!(&planned, Err(DatabaseError::Refused(refusal)) if refusal.is_not_found());
+    let is_unknown = matches!(&planned, Err(DatabaseError::Refused(refusal)) if refusal.is_not_found() || refusal.is_unknown_tool());
     if is_unknown && name.starts_with(WIRE_PREFIX) && job.app.tools.scope_in_use(&job.caller).await {
         asked = job.app.tools.known.moment();
         planned = plan(&job, &request).await;

@@ -1,6 +1,6 @@
 //! Answers what running code calls: tools of the server that it names, and capabilities, which run in the same call.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Instant};
+use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Instant};
 
 use parking_lot::Mutex;
 use pml_worker::{Call, CallError, CallHandler, CallKind, Json};
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     outcome::{RunOutcome, Task, TaskKind, millis},
-    plan::{Nested, RunPlan},
+    plan::{Callable, Nested, RunPlan},
     progress::{Step, Steps},
 };
 use crate::{
@@ -28,6 +28,32 @@ pub(super) struct Shared {
     pub plan: Box<RunPlan>,
     pub steps: Steps,
     pub cancel: CancellationToken,
+    pub found: Found,
+}
+
+/// The capabilities that the code named only while it ran; each name is asked for once.
+#[derive(Default)]
+pub(super) struct Found {
+    keys: Mutex<HashMap<String, Option<String>>>,
+    capabilities: Mutex<HashMap<String, Arc<Nested>>>,
+    names: Mutex<HashMap<String, String>>,
+}
+
+/// A capability to run: one of the plan, or one that was found since.
+enum Callee<'p> {
+    Planned(&'p Nested),
+    Found(Arc<Nested>),
+}
+
+impl std::ops::Deref for Callee<'_> {
+    type Target = Nested;
+
+    fn deref(&self) -> &Nested {
+        match self {
+            Callee::Planned(nested) => nested,
+            Callee::Found(nested) => nested,
+        }
+    }
 }
 
 /// Answers the calls of one level and keeps record of them.
@@ -46,26 +72,61 @@ impl<'s> Calls<'s> {
         std::mem::take(&mut *self.tasks.lock())
     }
 
-    async fn answer(&self, call: Call) -> Result<Json, CallError> {
-        let nested = self.shared.plan.capabilities.get(&call.target);
-        let missing = self.shared.plan.missing.get(&call.target);
-        let shown = match (nested, missing) {
-            (Some(nested), _) => nested.name.as_str(),
-            (None, Some(name)) => name.as_str(),
-            (None, None) => call.target.as_str(),
+    /// The capability that a call means, if it means one.
+    async fn callee(&self, call: &Call) -> Result<Option<Callee<'s>>, CallError> {
+        let Shared { app, caller, plan, found, .. } = self.shared;
+        if let Some(nested) = plan.capabilities.get(&call.target) {
+            return Ok(Some(Callee::Planned(nested)));
+        }
+        if let Some(nested) = found.capabilities.lock().get(&call.target) {
+            return Ok(Some(Callee::Found(nested.clone())));
+        }
+        if call.kind != CallKind::Capability || self.is_missing(&call.target) {
+            return Ok(None);
+        }
+        let known = found.keys.lock().get(&call.target).cloned();
+        let key = match known {
+            Some(key) => key,
+            None => {
+                let answer = app.database.callable(caller, &call.target).await;
+                let answer = answer.map_err(|error| CallError::new(error.to_string()))?;
+                let Callable { key, capabilities, missing } =
+                    serde_json::from_str(answer.get()).unwrap_or_default();
+                let called = capabilities.iter().map(|(key, nested)| (key.clone(), nested.name.clone()));
+                found.names.lock().extend(called.chain(missing));
+                let capabilities = capabilities.into_iter().map(|(key, nested)| (key, Arc::new(nested)));
+                found.capabilities.lock().extend(capabilities);
+                found.keys.lock().insert(call.target.clone(), key.clone());
+                key
+            }
         };
-        self.shared.steps.tell(|| Step::Call(shown.to_owned()));
+        Ok(key.and_then(|key| found.capabilities.lock().get(&key).cloned()).map(Callee::Found))
+    }
+
+    /// Whether the target is a capability that is gone.
+    fn is_missing(&self, target: &str) -> bool {
+        self.shared.plan.missing.contains_key(target) || self.shared.found.names.lock().contains_key(target)
+    }
+
+    async fn answer(&self, call: Call) -> Result<Json, CallError> {
+        let nested = self.callee(&call).await?;
+        let nested = nested.as_deref();
+        let is_missing = nested.is_none() && self.is_missing(&call.target);
+        let shown = match nested {
+            Some(nested) => nested.name.clone(),
+            None => self.shared.plan.missing.get(&call.target).unwrap_or(&call.target).clone(),
+        };
+        self.shared.steps.tell(|| Step::Call(shown));
         let started = Instant::now();
         let at = {
             let mut tasks = self.tasks.lock();
             tasks.push(Task {
                 node: call.node.clone(),
-                kind: if nested.is_some() || missing.is_some() {
-                    TaskKind::Capability
-                } else {
-                    call.kind.into()
+                kind: if nested.is_some() || is_missing { TaskKind::Capability } else { call.kind.into() },
+                target: match nested {
+                    Some(nested) if call.kind == CallKind::Capability => nested.fqdn.clone(),
+                    _ => call.target.clone(),
                 },
-                target: call.target.clone(),
                 args: call.args.clone(),
                 result: None,
                 success: false,
@@ -94,7 +155,7 @@ impl<'s> Calls<'s> {
 
     async fn call_tool(&self, call: &Call) -> Result<Json, CallError> {
         let shared = self.shared;
-        if call.kind == CallKind::Capability || shared.plan.missing.contains_key(&call.target) {
+        if call.kind == CallKind::Capability || self.is_missing(&call.target) {
             return Err(CallError::new("there is no such capability, or it can't be seen from here"));
         }
         let Some((server, tool)) = call.target.split_once(':') else {
@@ -146,7 +207,13 @@ impl<'s> Calls<'s> {
             Err(error) => return (Err(error), None),
         };
         let calls = Calls::new(self.shared);
-        let outcome = self.shared.app.workers.run(call.nested_run(&nested.executable, args), &calls).await;
+        let mut run = call.nested_run(&nested.executable, args);
+        let found = self.shared.found.names.lock().clone();
+        if !found.is_empty() {
+            run =
+                run.with_names(self.shared.plan.names().into_iter().chain(found).collect::<HashMap<_, _>>());
+        }
+        let outcome = self.shared.app.workers.run(run, &calls).await;
         let mut outcome = RunOutcome::of(outcome, calls.take());
         outcome.fqdn = Some(nested.fqdn.clone());
         outcome.version = nested.version;

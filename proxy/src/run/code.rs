@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Job, RunPlan, Step,
-    calls::{Calls, Shared},
+    calls::{Calls, Found, Shared},
     outcome::RunOutcome,
 };
 use crate::{database::DatabaseError, limits::RunPermit};
@@ -33,6 +33,7 @@ impl Job {
             plan,
             steps: self.steps.clone(),
             cancel: self.cancel.clone(),
+            found: Found::default(),
         };
         let calls = Calls::new(&shared);
         self.steps.tell(|| Step::Code);

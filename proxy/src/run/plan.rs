@@ -35,6 +35,17 @@ pub struct RunPlan {
     pub missing: HashMap<String, String>,
 }
 
+/// What `pml_callable` knows of a capability that code names only while it runs.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Callable {
+    /// The target that stands for it; `None` if there is no such capability.
+    pub key: Option<String>,
+    #[serde(default)]
+    pub capabilities: HashMap<String, Nested>,
+    #[serde(default)]
+    pub missing: HashMap<String, String>,
+}
+
 /// A capability that the code may call.
 #[derive(Debug, Deserialize)]
 pub struct Nested {
