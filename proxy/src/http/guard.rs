@@ -18,7 +18,7 @@ use super::{
     door::Client,
     forwarded::limited_by,
     incoming::BodyLimits,
-    limits::{HttpLimits, Key, SESSIONS, TooMuch},
+    limits::{HttpLimits, Key, Load, SESSIONS, TooMuch},
     passthrough::Passthrough,
     refused::Refused,
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
@@ -64,7 +64,7 @@ pub(super) async fn guard(
         Ok(response) => response,
         Err(refused) => {
             gate.app.metrics.refused(refused.reason);
-            if refused.reason == "rate" {
+            if refused.reason == Load::Rate.reason() {
                 // Whoever asks again at once would keep the proxy busy with refusals.
                 tokio::time::sleep(SLOW_REFUSAL).await;
             }
@@ -220,7 +220,7 @@ impl Gate {
                 let opens = request.method() == Method::POST
                     && header(PROTOCOL_VERSION).is_none_or(|version| version < WITHOUT_SESSIONS);
                 if opens && self.sessions.count_of(identity) >= SESSIONS {
-                    let too_much = TooMuch { reason: "sessions", retry_after: Duration::from_secs(60) };
+                    let too_much = TooMuch { load: Load::Sessions, retry_after: Duration::from_secs(60) };
                     return Err(too_much.into());
                 }
                 Ok(())
@@ -231,18 +231,23 @@ impl Gate {
 
 impl From<TooMuch> for Refused {
     fn from(too_much: TooMuch) -> Refused {
-        let (status, message) = match too_much.reason {
-            "rate" => (StatusCode::TOO_MANY_REQUESTS, "Too many requests in a second."),
-            "wrong_tokens" => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens from this address."),
-            "sessions" => (StatusCode::SERVICE_UNAVAILABLE, "Too many open sessions; close some."),
-            "bodies" => (
+        let (status, message) = match too_much.load {
+            Load::Rate => (StatusCode::TOO_MANY_REQUESTS, "Too many requests in a second."),
+            Load::WrongTokens => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens from this address."),
+            Load::Sessions => (StatusCode::SERVICE_UNAVAILABLE, "Too many open sessions; close some."),
+            Load::Bodies => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Too many request bodies are on their way at the same time; send them faster or one by one.",
             ),
-            "streams" => (StatusCode::SERVICE_UNAVAILABLE, "Too many open streams; close some."),
-            _ => (StatusCode::SERVICE_UNAVAILABLE, "Too many requests are under way at the same time."),
+            Load::Streams => (StatusCode::SERVICE_UNAVAILABLE, "Too many open streams; close some."),
+            Load::Requests => {
+                (StatusCode::SERVICE_UNAVAILABLE, "Too many requests are under way at the same time.")
+            }
         };
-        Refused { retry_after: Some(too_much.retry_after), ..Refused::new(status, too_much.reason, message) }
+        Refused {
+            retry_after: Some(too_much.retry_after),
+            ..Refused::new(status, too_much.load.reason(), message)
+        }
     }
 }
 

@@ -27,9 +27,34 @@ pub(super) enum Key {
     Address(IpAddr),
 }
 
+/// What there can be too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    Rate,
+    WrongTokens,
+    Requests,
+    Streams,
+    Sessions,
+    Bodies,
+}
+
+impl Load {
+    /// Its name in metrics and logs.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Load::Rate => "rate",
+            Load::WrongTokens => "wrong_tokens",
+            Load::Requests => "concurrency",
+            Load::Streams => "streams",
+            Load::Sessions => "sessions",
+            Load::Bodies => "bodies",
+        }
+    }
+}
+
 /// Why a request isn't served, and when to come back.
 pub(super) struct TooMuch {
-    pub reason: &'static str,
+    pub load: Load,
     pub retry_after: Duration,
 }
 
@@ -59,20 +84,20 @@ impl HttpLimits {
 
     pub(super) fn check_rate(&self, key: &Key) -> Result<(), TooMuch> {
         let Some(rate) = &self.rate else { return Ok(()) };
-        check(rate, key, "rate")
+        check(rate, key, Load::Rate)
     }
 
     /// Whether this address has sent too many wrong tokens lately.
     pub(super) fn wrong_token(&self, address: IpAddr) -> Result<(), TooMuch> {
-        check(&self.wrong_tokens, &address, "wrong_tokens")
+        check(&self.wrong_tokens, &address, Load::WrongTokens)
     }
 
     pub(super) fn begin_request(&self, key: Key) -> Result<Permit, TooMuch> {
-        self.requests.take(key, "concurrency")
+        self.requests.take(key, Load::Requests)
     }
 
     pub(super) fn begin_stream(&self, key: Key) -> Result<Permit, TooMuch> {
-        self.streams.take(key, "streams")
+        self.streams.take(key, Load::Streams)
     }
 
     /// Room for a body on its way, empty at first.
@@ -105,11 +130,11 @@ const TWO: NonZeroU32 = NonZeroU32::new(2).unwrap();
 fn check<K: Hash + Eq + Clone>(
     limiter: &DefaultKeyedRateLimiter<K>,
     key: &K,
-    reason: &'static str,
+    load: Load,
 ) -> Result<(), TooMuch> {
     limiter
         .check_key(key)
-        .map_err(|wait| TooMuch { reason, retry_after: wait.wait_time_from(limiter.clock().now()) })
+        .map_err(|wait| TooMuch { load, retry_after: wait.wait_time_from(limiter.clock().now()) })
 }
 
 struct Counted {
@@ -134,9 +159,9 @@ impl Counted {
         self.state.lock()
     }
 
-    fn take(self: &Arc<Self>, key: Key, reason: &'static str) -> Result<Permit, TooMuch> {
+    fn take(self: &Arc<Self>, key: Key, load: Load) -> Result<Permit, TooMuch> {
         let mut permit = Permit { counted: self.clone(), key, amount: 0 };
-        permit.take(1, reason)?;
+        permit.take(1, load)?;
         Ok(permit)
     }
 }
@@ -151,14 +176,14 @@ pub(super) struct Permit {
 impl Permit {
     /// Room for as many bytes more.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), TooMuch> {
-        self.take(bytes, "bodies")
+        self.take(bytes, Load::Bodies)
     }
 
-    fn take(&mut self, amount: usize, reason: &'static str) -> Result<(), TooMuch> {
+    fn take(&mut self, amount: usize, load: Load) -> Result<(), TooMuch> {
         let mut counts = self.counted.lock();
         let own = counts.of.get(&self.key).copied().unwrap_or(0);
         if own + amount > self.counted.each || counts.all + amount > self.counted.together {
-            return Err(TooMuch { reason, retry_after: Duration::from_secs(1) });
+            return Err(TooMuch { load, retry_after: Duration::from_secs(1) });
         }
         counts.all += amount;
         counts.of.insert(self.key.clone(), own + amount);
@@ -187,7 +212,7 @@ impl Drop for Permit {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Counted, Key};
+    use super::{Counted, Key, Load};
     use crate::scope::Identity;
 
     #[test]
@@ -195,11 +220,11 @@ mod tests {
         let counted = Arc::new(Counted::new(2, 20));
         let one = Key::Identity(Identity::Token(uuid::Uuid::from_u128(1)));
         let other = Key::Identity(Identity::Token(uuid::Uuid::from_u128(2)));
-        let held: Vec<_> = (0..2).map(|_| counted.take(one.clone(), "x").ok().unwrap()).collect();
-        assert!(counted.take(one.clone(), "x").is_err());
-        assert!(counted.take(other, "x").is_ok());
+        let held: Vec<_> = (0..2).map(|_| counted.take(one.clone(), Load::Requests).ok().unwrap()).collect();
+        assert!(counted.take(one.clone(), Load::Requests).is_err());
+        assert!(counted.take(other, Load::Requests).is_ok());
         drop(held);
-        assert!(counted.take(one, "x").is_ok());
+        assert!(counted.take(one, Load::Requests).is_ok());
         assert!(counted.lock().all == 0 && counted.lock().of.is_empty());
     }
 
