@@ -126,7 +126,7 @@ pub(crate) fn inputs() -> Vec<(&'static str, String)> {
         ("parameters", counted("", |i| format!("args.a{i};"), "")),
         ("nested parameters", fill(&format!("args{};", ".a".repeat(150)))),
         ("binary on parameters", fill(&format!("x={}1;", "args.a+".repeat(120)))),
-        ("classes", fill("{class A{a=1;m(){}}}")),
+        ("classes", counted("", |i| format!("class A{i}{{a=1;m(){{}}}}"), "")),
         (
             "private members",
             fill(&format!(
@@ -135,7 +135,7 @@ pub(crate) fn inputs() -> Vec<(&'static str, String)> {
             )),
         ),
         ("one class of private members", counted("class A{", |i| format!("#a{i};"), "}")),
-        ("abstract classes", fill("{abstract class A implements B{}}")),
+        ("abstract classes", counted("", |i| format!("abstract class A{i} implements B{{}}"), "")),
         ("type assertions", fill("x as T;")),
         ("generic arrows", fill("x=<T,>(a:T):T=>a;")),
         ("variables", counted("let ", |i| format!("a{i},"), "z")),

@@ -44,7 +44,6 @@ impl Declared {
     }
 }
 
-#[derive(Default)]
 pub(super) struct Declarations {
     /// The innermost declaration of each name.
     names: FxHashMap<Atom, Declared>,
@@ -61,6 +60,16 @@ pub(super) struct OuterScope {
 }
 
 impl Declarations {
+    pub(super) fn new() -> Self {
+        // Room for the names of most code, so that the map need not grow step by step.
+        Self {
+            names: FxHashMap::with_capacity_and_hasher(56, Default::default()),
+            hidden: Vec::with_capacity(56),
+            depth: 0,
+            function_depth: 0,
+        }
+    }
+
     pub(super) fn enter_block(&mut self) -> OuterScope {
         self.depth += 1;
         OuterScope { hidden: self.hidden.len(), function_depth: self.function_depth }

@@ -22,7 +22,7 @@ pub(crate) fn check(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     literals::check_words(parsed)?;
     let mut checker = Checker {
         code: parsed.code,
-        declarations: Declarations::default(),
+        declarations: Declarations::new(),
         classes: Classes::default(),
         jumps: Jumps::default(),
         literals: Literals::of(parsed.code),
