@@ -126,7 +126,7 @@ CREATE FUNCTION pml_internal.pml_begin_capability(request jsonb, spec text) RETU
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := pml_internal.pml_locate(spec);
+  located pml_internal.pml_located := pml_internal.pml_locate(spec);
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   ran record;
   args jsonb;
@@ -139,7 +139,7 @@ BEGIN
          CASE WHEN v.version = r.version THEN coalesce(r.structure, v.structure) ELSE v.structure END AS structure
   INTO ran
   FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id
-  WHERE r.id = located[1] AND v.version = located[2]::integer;
+  WHERE r.id = located.fqdn AND v.version = located.version;
   IF ran.record_type <> 'capability' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('"%s" is a server, not a capability', ran.shown_name),
@@ -153,12 +153,12 @@ BEGIN
   RETURN plan || jsonb_build_object(
     'status', 'run', 'mode', 'call_by_name',
     'workflow_id', pml_internal.pml_keep_workflow('call_by_name', request ->> 'intent', args, dag,
-      jsonb_build_object('fqdn', located[1], 'version', ran.version, 'name', ran.shown_name,
-                         'called', coalesce(located[3], ran.shown_name))
-        || CASE WHEN located[3] IS NULL THEN '{}'
+      jsonb_build_object('fqdn', located.fqdn, 'version', ran.version, 'name', ran.shown_name,
+                         'called', coalesce(located.alias, ran.shown_name))
+        || CASE WHEN located.alias IS NULL THEN '{}'
                 ELSE jsonb_build_object('warning', pml_internal.pml_alias_warning(spec)) END, timeout),
     'executable', coalesce(ran.executable, pml_internal.pml_compile(ran.code_snippet) ->> 'executable'),
-    'args', args, 'name', ran.shown_name, 'via_alias', located[3], 'fqdn', located[1], 'version', ran.version,
+    'args', args, 'name', ran.shown_name, 'via_alias', located.alias, 'fqdn', located.fqdn, 'version', ran.version,
     'timeout_ms', timeout, 'dag', dag);
 END
 $$;

@@ -1,11 +1,12 @@
 -- What code calls when it runs: the capabilities, those that they call, and all tools.
 
-CREATE FUNCTION pml_internal.pml_locate_quietly(key text) RETURNS text[]
+CREATE FUNCTION pml_internal.pml_locate_quietly(key text) RETURNS pml_internal.pml_located
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF strpos(key, '@') = 0 THEN
-    RETURN (SELECT ARRAY[r.id, r.version::text] FROM pml.capability_records r WHERE r.id = key AND r.deleted_at IS NULL);
+    RETURN (SELECT (r.id, r.version, NULL)::pml_internal.pml_located FROM pml.capability_records r
+            WHERE r.id = key AND r.deleted_at IS NULL);
   END IF;
   RETURN pml_internal.pml_locate(key);
 EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' OR SQLSTATE 'PM004' THEN
@@ -34,8 +35,8 @@ BEGIN
     INTO level
     FROM unnest(frontier) AS key
     CROSS JOIN LATERAL (SELECT pml_internal.pml_locate_quietly(key) AS at) AS located
-    JOIN pml.capability_records r ON r.id = located.at[1] AND r.record_type = 'capability'
-    JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = located.at[2]::integer;
+    JOIN pml.capability_records r ON r.id = (located.at).fqdn AND r.record_type = 'capability'
+    JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = (located.at).version;
     SELECT all_tools || coalesce(array_agg(DISTINCT tool), '{}') INTO all_tools
     FROM jsonb_each(level) AS c, jsonb_array_elements_text(c.value -> 'tools') AS tool WHERE tool <> ALL (all_tools);
     SELECT missing || coalesce(jsonb_object_agg(key, pml_internal.pml_shown_name(key)), '{}') INTO missing

@@ -91,7 +91,7 @@ COMMENT ON FUNCTION pml_internal.pml_cap_history(text, bigint, bigint) IS 'The t
 -- A spec that was resolved once, and then given on as an FQDN, warns once.
 CREATE FUNCTION pml_internal.pml_as_fqdn(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
-  RETURN pg_catalog.concat_ws('@', (pml_internal.pml_locate(spec))[1], nullif(pg_catalog.split_part(spec, '@', 2), ''));
+  RETURN pg_catalog.concat_ws('@', (pml_internal.pml_locate(spec)).fqdn, nullif(pg_catalog.split_part(spec, '@', 2), ''));
 COMMENT ON FUNCTION pml_internal.pml_as_fqdn(text) IS 'The spec with an FQDN in the place of a name; its version stays';
 
 CREATE FUNCTION pml_internal.pml_cap_answer(action text, given jsonb) RETURNS jsonb

@@ -5,7 +5,7 @@ CREATE FUNCTION pml_internal.pml_delete(spec text, force boolean DEFAULT false) 
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  target text := (pml_internal.pml_locate(pml_delete.spec))[1];
+  target text := (pml_internal.pml_locate(pml_delete.spec)).fqdn;
   callers text;
   deleted boolean;
 BEGIN

@@ -5,7 +5,7 @@ CREATE FUNCTION pml_internal.pml_fork(source text, name text) RETURNS text
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := pml_internal.pml_locate(pml_fork.source);
+  located pml_internal.pml_located := pml_internal.pml_locate(pml_fork.source);
   fqdn text;
 BEGIN
   PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
@@ -18,7 +18,7 @@ BEGIN
            r.routing_explicit, v.code_url, CASE WHEN v.output_explicit THEN v.output_schema END, v.source, r.id, r.id,
            format('Forked from %s.%s:%s version %s', r.org, r.project, r.display_name, v.version)
     FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id
-    WHERE r.id = located[1] AND v.version = located[2]::integer
+    WHERE r.id = located.fqdn AND v.version = located.version
     ON CONFLICT DO NOTHING
     RETURNING new.id INTO fqdn;
     EXIT WHEN fqdn IS NOT NULL;

@@ -8,11 +8,11 @@ CREATE FUNCTION pml_internal.pml_lookup(spec text)
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
          r.visibility, r.routing, v.code_url, used.uses,
-         pml_internal.pml_success_rate(used.successes, used.uses), found.at[3]
+         pml_internal.pml_success_rate(used.successes, used.uses), (found.at).alias
   FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
-  JOIN pml.capability_records r ON r.id = found.at[1]
+  JOIN pml.capability_records r ON r.id = (found.at).fqdn
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
-  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
+  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = (found.at).version
 $$;
 COMMENT ON FUNCTION pml_internal.pml_lookup(text) IS 'What a caller needs to know about a capability or server';
 
@@ -21,7 +21,7 @@ CREATE FUNCTION pml_internal.pml_code(spec text) RETURNS text
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT pml_internal.pml_display_code(v.code_snippet)
   FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
-  JOIN pml.capability_versions v ON v.capability_fqdn = found.at[1] AND v.version = found.at[2]::integer
+  JOIN pml.capability_versions v ON v.capability_fqdn = (found.at).fqdn AND v.version = (found.at).version
 $$;
 COMMENT ON FUNCTION pml_internal.pml_code(text) IS
   'The code of that version, with today''s names for the capabilities it calls; NULL for a server';
@@ -36,7 +36,7 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
       || jsonb_build_object(
         'fqdn', r.id,
         'type', r.record_type,
-        'via_alias', found.at[3],
+        'via_alias', (found.at).alias,
         'clashes_with', CASE WHEN r.record_type = 'capability'
                              THEN pml_internal.pml_tool_called(r.org, r.project, r.display_name) END,
         'version', v.version,
@@ -71,9 +71,9 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
                                               ORDER BY h.id), '[]')
                     FROM pml.capability_rename_history h WHERE h.capability_id = r.id))
   FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
-  JOIN pml.capability_records r ON r.id = found.at[1]
+  JOIN pml.capability_records r ON r.id = (found.at).fqdn
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
-  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer
+  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = (found.at).version
 $$;
 COMMENT ON FUNCTION pml_internal.pml_whois(text) IS
   'The whole record as JSON, with aliases, dependencies, provenance and statistics';
@@ -83,7 +83,7 @@ CREATE FUNCTION pml_internal.pml_dependents(spec text) RETURNS TABLE (fqdn text,
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  frontier text[] := ARRAY[(pml_internal.pml_locate(spec))[1]];
+  frontier text[] := ARRAY[(pml_internal.pml_locate(spec)).fqdn];
   reached text[] := frontier;
   distance integer := 0;
 BEGIN

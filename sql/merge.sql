@@ -47,8 +47,8 @@ BEGIN
   FROM unnest(pml_merge.sources) WITH ORDINALITY AS given (spec, place)
   -- OFFSET 0 keeps it one call for each source, however often its parts are read.
   CROSS JOIN LATERAL (SELECT pml_internal.pml_locate(given.spec) AS at OFFSET 0) AS found
-  JOIN pml.capability_records r ON r.id = found.at[1]
-  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = found.at[2]::integer;
+  JOIN pml.capability_records r ON r.id = (found.at).fqdn
+  JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = (found.at).version;
   IF steps @> '[{"type": "mcp-server"}]' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'A server can''t be part of a pipeline', HINT = 'Name capabilities.';

@@ -8,7 +8,7 @@ CREATE FUNCTION pml_internal.pml_rename(
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  target text := (pml_internal.pml_locate(pml_rename.name))[1];
+  target text := (pml_internal.pml_locate(pml_rename.name)).fqdn;
 BEGIN
   IF target IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_rename needs a name';

@@ -5,10 +5,13 @@ CREATE FUNCTION pml_internal.pml_resolve(spec text) RETURNS text
 COMMENT ON FUNCTION pml_internal.pml_resolve(text) IS
   'The FQDN that a name, org.project:name or FQDN stands for, if that and its @version exist and are visible';
 
-CREATE FUNCTION pml_internal.pml_locate(spec text) RETURNS text[]
+CREATE TYPE pml_internal.pml_located AS (fqdn text, version integer, alias text);
+COMMENT ON TYPE pml_internal.pml_located IS 'A record, one of its versions, and the alias by which it was found (or NULL)';
+
+CREATE FUNCTION pml_internal.pml_locate(spec text) RETURNS pml_internal.pml_located
   LANGUAGE c STABLE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_locate_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_locate(text) IS
-  'What pml_resolve finds, as FQDN, version number and the alias that was used (or NULL)';
+  'What pml_resolve finds, with the version that is meant';
 
 CREATE FUNCTION pml_internal.pml_alias_warning(spec text) RETURNS text
   LANGUAGE c STABLE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_alias_warning_wrapper';

@@ -8,7 +8,7 @@ CREATE FUNCTION pml_internal.pml_update(
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  target text := (pml_internal.pml_locate(pml_update.spec))[1];
+  target text := (pml_internal.pml_locate(pml_update.spec)).fqdn;
   tag text := pml_internal.pml_version_tag(pml_update.version_tag);
   new_source jsonb := pml_internal.pml_kept_source(pml_update.source);
   compiled jsonb;
@@ -49,13 +49,13 @@ CREATE FUNCTION pml_internal.pml_rollback(spec text) RETURNS integer
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located text[] := pml_internal.pml_locate(spec);
+  located pml_internal.pml_located := pml_internal.pml_locate(spec);
   old record;
   changed boolean;
   result integer;
 BEGIN
   SELECT * INTO old FROM pml.capability_versions v
-  WHERE v.capability_fqdn = located[1] AND v.version = located[2]::integer;
+  WHERE v.capability_fqdn = located.fqdn AND v.version = located.version;
   PERFORM set_config('pml.restore_version', 'on', true);
   UPDATE pml.capability_records r
   SET code_snippet = old.code_snippet, source = old.source, code_url = old.code_url,
@@ -65,11 +65,11 @@ BEGIN
         WHEN (r.code_snippet, r.parameters_schema, r.output_schema, r.code_url) IS DISTINCT FROM
              (old.code_snippet, old.parameters_schema, old.output_schema, old.code_url)
         THEN format('Rollback to version %s', old.version) ELSE r.change_summary END
-  WHERE r.id = located[1]
+  WHERE r.id = located.fqdn
   RETURNING r.version INTO result;
   changed := FOUND;
   PERFORM set_config('pml.restore_version', 'off', true);
-  PERFORM pml_internal.pml_check_changed(changed, spec, located[1]);
+  PERFORM pml_internal.pml_check_changed(changed, spec, located.fqdn);
   RETURN result;
 END
 $$;

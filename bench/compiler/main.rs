@@ -192,7 +192,6 @@ fn main() {
             report.missed = true;
         }
     }
-    #[expect(clippy::disallowed_methods, reason = "nothing is left to be dropped")]
     std::process::exit(i32::from(report.missed));
 }
 

@@ -252,11 +252,11 @@ impl Inference<'_> {
         let is_key_known = static_text(&binary.left).is_some();
         match binary.op {
             LogicalAnd | LogicalOr | NullishCoalescing => {
-                self.maybe(|inside| binary.right.visit_with(inside))
+                self.maybe(|inside| binary.right.visit_with(inside));
             }
             In if is_key_known && self.is_whole(&binary.right) => self.inside_chain(&binary.right),
             EqEq | EqEqEq | NotEq | NotEqEq if self.is_whole(&binary.right) => {
-                self.inside_chain(&binary.right)
+                self.inside_chain(&binary.right);
             }
             _ => binary.right.visit_with(self),
         }
@@ -393,7 +393,7 @@ impl Inference<'_> {
         use BinaryOp::*;
         match unwrap(test) {
             Expr::Unary(unary) if unary.op == UnaryOp::Bang && !self.is_whole(&unary.arg) => {
-                self.insists(&unary.arg)
+                self.insists(&unary.arg);
             }
             Expr::Bin(binary) if binary.op == LogicalOr => {
                 self.complaint(&binary.left);
@@ -412,7 +412,7 @@ impl Inference<'_> {
                         }
                         (side, Expr::Lit(Lit::Null(_))) if is_equal => self.insists(side),
                         (side, Expr::Ident(name)) if is_equal && name.sym == *"undefined" => {
-                            self.insists(side)
+                            self.insists(side);
                         }
                         _ => {}
                     }

@@ -130,7 +130,7 @@ fn known(org: &str, project: &str, names: &[String]) -> Result<CompileOptions> {
                 None => {
                     let query = "SELECT pml_internal.pml_names_known($1, $2, $3)";
                     let types = [PgBuiltInOids::TEXTOID, PgBuiltInOids::TEXTOID, PgBuiltInOids::TEXTARRAYOID];
-                    let types = types.map(|oid| oid.oid());
+                    let types = types.map(pg_sys::BuiltinOid::oid);
                     plan.insert(client.prepare(query, &types)?.keep())
                 }
             };

@@ -1,6 +1,6 @@
 //! `sql/resolve.sql`: from a spec to the record that it means.
 
-use pgrx::{Spi, pg_extern, pg_sys};
+use pgrx::{IntoDatum, PgTupleDesc, Spi, composite_type, heap_tuple::PgHeapTuple, pg_extern, pg_sys};
 use pml_core::{
     name::SERVER_NAMESPACE,
     spec::{Spec, Target},
@@ -45,15 +45,25 @@ fn pml_resolve(spec: &str) -> String {
     Report::or_raise(resolve())
 }
 
+/// As the composite type `pml_internal.pml_located`, whose description Postgres caches by its OID.
 #[pg_extern(sql = false)]
-fn pml_locate(spec: &str) -> Vec<Option<String>> {
+fn pml_locate(
+    spec: &str,
+    call: pg_sys::FunctionCallInfo,
+) -> Option<composite_type!('static, "pml_internal.pml_located")> {
     let locate = || {
         let located = locate(spec)?;
         let version = located.version()?;
         warn_of_alias(&located);
-        Ok(vec![Some(located.found.fqdn), Some(version.to_string()), located.alias.map(str::to_owned)])
+        Ok((located.found.fqdn, version, located.alias))
     };
-    Report::or_raise(locate())
+    let (fqdn, version, alias) = Report::or_raise(locate());
+    // SAFETY: Postgres calls it with the description of this function, and the values are of the type's columns in order.
+    unsafe {
+        let row_type = pg_sys::get_func_rettype((*(*call).flinfo).fn_oid);
+        let row = PgTupleDesc::for_composite_type_by_oid(row_type)?;
+        PgHeapTuple::from_datums(row, [fqdn.into_datum(), version.into_datum(), alias.into_datum()]).ok()
+    }
 }
 
 /// What resolving warns of, for answers that must say it themselves.

@@ -77,7 +77,7 @@ impl Bench {
             // These are for code or for a capability.
             match (tool, property) {
                 ("pml_execute", "name" | "description") => {
-                    args["code"] = json!(format!("return '{}'", bench.new_name()))
+                    args["code"] = json!(format!("return '{}'", bench.new_name()));
                 }
                 ("pml_execute", "args" | "options") => args["capability"] = json!("math:add"),
                 // Without code it is a pipeline.

@@ -129,7 +129,7 @@ impl<'a> DeclaredTypes<'a> {
                 parameter.is_open = true;
             }
             ("Readonly" | "Required" | "NonNullable", [inner]) => {
-                self.declare_at(parameter, inner, depth + 1)
+                self.declare_at(parameter, inner, depth + 1);
             }
             ("Partial", [inner]) => {
                 self.declare_at(parameter, inner, depth + 1);
