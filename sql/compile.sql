@@ -16,8 +16,9 @@ CREATE FUNCTION pml_internal.pml_display_with(code text, names jsonb) RETURNS te
 COMMENT ON FUNCTION pml_internal.pml_display_with(text, jsonb) IS
   'The code with each FQDN that names ({FQDN: name}) has replaced by its name';
 
+-- Unsafe in parallel queries, as is what calls it: it asks SQL, and in a transaction that has an id that begins a command.
 CREATE FUNCTION pml_internal.pml_compile_in(org text, project text, code text) RETURNS jsonb
-  LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 300 AS 'MODULE_PATHNAME', 'pml_compile_in_wrapper';
+  LANGUAGE c STABLE STRICT PARALLEL UNSAFE COST 300 AS 'MODULE_PATHNAME', 'pml_compile_in_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_compile_in(text, text, text) IS
   'All that one parse of the code gives, with the names linked that are known in this scope (pml_names_known)';
 
@@ -168,7 +169,7 @@ COMMENT ON FUNCTION pml_internal.pml_names_known(text, text, text[]) IS
   'What the compiler asks of the names in code: which are capabilities, and the schemas of all ({lookup, schemas})';
 
 CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
-  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN pml_internal.pml_compile_in(pml_internal.pml_org(), pml_internal.pml_project(), code);
@@ -235,7 +236,7 @@ COMMENT ON FUNCTION pml_internal.pml_display_code(text) IS
   'The reverse of pml_transform: FQDNs become the names that their capabilities have today, or what stands for those that are gone';
 
 CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT (compiled -> 'structure') || jsonb_build_object(
            'tools', compiled -> 'tools', 'capabilities', compiled -> 'capabilities',

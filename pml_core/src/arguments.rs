@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn an_unknown_argument_has_a_nearest_name() {
-        let schema = json!({"type": "object", "properties": {"path": {}, "encoding": {}}, "additionalProperties": false});
+        let schema = json!({"type": "object", "properties": {"encoding": {}, "path": {}}, "additionalProperties": false});
         let error = checked(&schema, &json!({"pth": 1})).unwrap_err();
         assert_eq!(error.message, "Invalid arguments: \"pth\" is not an argument");
         assert_eq!(error.hint, "Did you mean \"path\"? Optional: encoding, path.");

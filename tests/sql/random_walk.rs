@@ -292,7 +292,7 @@ impl Model {
 }
 
 /// One query for all that are there, so that a check after each step is affordable.
-const RESOLVE: &str = "SELECT pml_resolve(spec), located[1], located[2]
+const RESOLVE: &str = "SELECT pml_resolve(spec), located.fqdn, located.version::text
   FROM unnest($1::text[]) WITH ORDINALITY AS given (spec, place), pml_internal.pml_locate(spec) AS located ORDER BY place";
 
 /// Those of the specs that resolve, none of which should.

@@ -192,13 +192,16 @@ fn an_fqdn_without_its_hash_must_mean_one_that_is_seen() {
 }
 
 #[test]
-fn a_missing_name_in_a_parallel_query_is_not_found() {
+fn a_parallel_query_asks_nothing_that_it_may_not() {
     let mut db = Database::new().connect();
     // Called debug_parallel_query since Postgres 16.
     let force = "SELECT set_config(name, 'on', false) FROM pg_settings
                  WHERE name IN ('force_parallel_mode', 'debug_parallel_query')";
     db.query(force, &[]).unwrap();
+    db.batch_execute("SELECT pml_register('return 1', 'one')").unwrap();
     db.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
+    db.batch_execute("CREATE TEMP TABLE analyzed AS SELECT pml_analyze('return mcp.a.one()'), pml_actor()")
+        .unwrap();
     let error = db.refusal("CREATE TEMP TABLE resolved AS SELECT pml_resolve('nowhere')");
     assert_eq!((error.code().code(), error.message()), ("PM001", "Capability not found: nowhere"));
 }

@@ -22,7 +22,6 @@ pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
 /// What a capability returned, as the result of the tool that it is.
 pub fn from_run(mut answer: Value) -> CallToolResult {
     let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
-    let warning = answer["warning"].as_str().map(ContentBlock::text);
     let mut result = if answer["status"] == "success" {
         let value = answer["result"].take();
         let text = match &value {
@@ -30,12 +29,11 @@ pub fn from_run(mut answer: Value) -> CallToolResult {
             other => aside_if_large(estimate(other), || other.to_string()),
         };
         let mut result = plain(text, false);
+        // Beside the value, which is the code's alone.
         if let Some(warning) = answer["warning"].as_str() {
             result.content.push(ContentBlock::text(format!("Warning: {warning}")));
         }
         result.structured_content = Some(as_object(value));
-        // Beside the value, which is the code's alone.
-        result.content.extend(warning);
         result
     } else {
         let mut result = plain(told(&answer["error"]), true);
