@@ -53,7 +53,7 @@ COMMENT ON FUNCTION pml_internal.pml_free_name(text, text, text) IS 'A name like
 CREATE FUNCTION pml_internal.pml_is_taken(name text, own_fqdn text) RETURNS boolean
   LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_is_taken_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_is_taken(text, text) IS
-  'Whether another than this record holds the name in the current scope, be it seen or not';
+  'Whether another record than this one holds the name in the current scope, visible or not';
 
 CREATE FUNCTION pml_internal.pml_tool_called(org text, project text, name text) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER

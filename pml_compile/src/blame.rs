@@ -1,5 +1,5 @@
-//! Finds the error that is meant: where a generic arrow function has one inside, the parser takes it for something else and
-//! blames its head. Without the type parameters it is read once, as what it is.
+//! Finds the real position of a syntax error inside a generic arrow function: the parser backtracks and reports its head.
+//! Without the type parameters it parses the function once, and reports the error where it is.
 
 use super::error::CompileError;
 

@@ -1,4 +1,4 @@
-//! Finds where an arrow function's parameters would wait: the parser lets some of those pass, the engine none.
+//! Finds `await` in an arrow function's parameters: the parser accepts some of them, the engine none.
 
 use swc_common::Span;
 use swc_ecma_ast::*;

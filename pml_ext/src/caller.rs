@@ -1,4 +1,4 @@
-//! Who is asking, and what that one may do and see: the role table of the specification.
+//! The caller of a function, and what it may do and see.
 
 use std::{cell::OnceCell, ffi::CStr, ops::ControlFlow};
 

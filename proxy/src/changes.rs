@@ -1,4 +1,4 @@
-//! Passes on that a scope's tools have changed, to whoever of that scope listens.
+//! Tells the sessions of a scope that its list of tools has changed.
 //!
 //! Anybody who may connect to the database can send notifications, so they are hints: what they name is asked about again,
 //! if somebody here wants to know, and not more often than [`RECHECK`]. However many come, there is a mark at each place

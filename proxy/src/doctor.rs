@@ -1,4 +1,4 @@
-//! `pml doctor`: looks at everything that the proxy stands on, and says what to do about what is wrong.
+//! `pml doctor`: checks everything that the proxy depends on, and says what to do about what is wrong.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How large the answer to a request is, said before it is written: writing a large one goes aside.
+//! The size of an answer, known before it is written: a large one is written while other tasks go on in another thread.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! Work on large texts takes a while, during which the thread serves nobody else.
+//! Work on large texts blocks its thread; other tasks are moved to another one meanwhile.
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},

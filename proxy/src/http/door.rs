@@ -1,4 +1,4 @@
-//! The front door: takes connections, within limits and before a byte of them is read, and serves HTTP on them.
+//! The front door: accepts connections, within limits that hold before a byte is read, and serves HTTP on them.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 

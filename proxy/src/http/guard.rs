@@ -1,4 +1,4 @@
-//! What every MCP request over HTTP passes first: who it is, how much it may, whose session it names.
+//! The checks before every MCP request over HTTP: credentials, limits, and whose session it is.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A request's body, read whole before anything else is done for it: in time, within its size, and as HTTP has it.
+//! Reads a request's body whole before anything else is done for it: within its time and size limits.
 
 use std::{error::Error, io, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What Postgres last said of each scope's tools: taken for true as long as changes are heard and none was.
+//! The cache of each scope's tools: valid while notifications arrive and none has named the scope.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Shares something scarce between tenants: by construction, so that nobody has to be stopped for another to be served.
+//! Fair queues: tenants share slots by construction, so that none has to be stopped for another to be served.
 
 mod gate;
 mod present;

@@ -1,4 +1,4 @@
-//! Who is next: bounded, and fair between groups and between the tenants of a group. Pure bookkeeping, no I/O.
+//! A bounded queue, fair between groups and between the tenants of a group. Pure bookkeeping, no I/O.
 //!
 //! What was given can't be taken back, so a group that has less than its share doesn't wait for the others to give
 //! something back: it gets a slot of the reserve. A group alone has the slots and never the reserve.

@@ -1,4 +1,4 @@
-//! Who computes a lot: their runs begin behind those of the others. Pure bookkeeping.
+//! Tenants that computed a lot lately: their runs start in the background. Pure bookkeeping.
 
 use std::{
     collections::HashMap,
