@@ -52,11 +52,11 @@ pub(crate) enum Repeat {
 const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')";
 
 /// One tenant alone has half of the connections; the others are for those who have none meanwhile. With a quarter, eight
-/// clients of one tenant made 12 % fewer calls a second. In company it has an eighth: what Postgres does at the same time
-/// for one makes the other wait for a processor.
+/// clients of one tenant made 12 % fewer calls a second. In company it has a sixteenth: what Postgres does at the same
+/// time for one makes the other wait for a processor.
 fn shares(connections: usize) -> Shares {
     let slots = connections.div_ceil(2);
-    let in_company = connections.div_ceil(8);
+    let in_company = connections.div_ceil(16);
     Shares { in_company, ..Shares::unbounded(slots, connections - slots) }
 }
 

@@ -48,7 +48,7 @@ impl Asked {
         tokio::select! {
             biased;
             () = context.ct.cancelled() => Err(taken_back("the server took the question back")),
-            () = call.over.cancelled() => Err(taken_back("the call has ended")),
+            () = self.calls.none_waits(origin) => Err(taken_back("the call has ended")),
             answer = client.ask(question, meta) => answer,
         }
     }

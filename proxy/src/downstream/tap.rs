@@ -99,6 +99,16 @@ struct Sent {
     last: f64,
 }
 
+impl Sent {
+    /// Whether a question that came so may be this call's.
+    fn may_ask(&self, origin: Option<&InboundStreamOrigin>) -> bool {
+        match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => self.id == *id,
+            _ => !self.call.over.is_cancelled(),
+        }
+    }
+}
+
 /// Why a question has no addressee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Nobody {
@@ -143,14 +153,22 @@ impl Calls {
         }
     }
 
+    /// Until none of the calls that may be waiting for what the server asks is under way: behind stdio it doesn't say which
+    /// one it is, and the end of another must not take its question back.
+    pub(super) async fn none_waits(&self, origin: Option<&InboundStreamOrigin>) {
+        let ends: Vec<CancellationToken> = {
+            let calls = self.sent.lock();
+            calls.iter().filter(|sent| sent.may_ask(origin)).map(|sent| sent.call.over.clone()).collect()
+        };
+        for end in ends {
+            end.cancelled().await;
+        }
+    }
+
     /// Stops the time of the calls that may be waiting for what the server asks: if it doesn't say which, of all.
     pub(super) fn pause(&self, origin: Option<&InboundStreamOrigin>) -> Vec<Pause> {
         let calls = self.sent.lock();
-        let may_wait = |sent: &&Sent| match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => sent.id == *id,
-            _ => !sent.call.over.is_cancelled(),
-        };
-        calls.iter().filter(may_wait).map(|sent| sent.call.clock.pause()).collect()
+        calls.iter().filter(|sent| sent.may_ask(origin)).map(|sent| sent.call.clock.pause()).collect()
     }
 
     fn progress(&self, progress: ProgressNotificationParam) {

@@ -85,7 +85,7 @@ impl Pool {
         });
         let pool = Pool(Arc::new(Handle(shared.clone())));
         shared.keep_ready();
-        let first = shared.take_process().await?;
+        let first = shared.take_process(0).await?;
         let _ = shared.missing.set(first.missing.clone());
         shared.give_back(first);
         Ok(pool)
@@ -255,14 +255,17 @@ impl Shared {
             }
             is_heavy
         };
-        let mut process = self.take_process().await?;
-        if is_heavy {
-            process.move_to_background();
+        if !is_heavy {
+            return self.take_process(0).await;
         }
+        // Starting a process takes long while others compute, so the ready ones are left to those who don't.
+        let mut process = self.take_process(self.config.spare).await?;
+        process.move_to_background();
         Ok(process)
     }
 
-    async fn take_process(self: &Arc<Self>) -> Result<Process, StartError> {
+    /// A ready process, if there are more than are to be `left`; else a new one.
+    async fn take_process(self: &Arc<Self>, left: usize) -> Result<Process, StartError> {
         let receiver = {
             let mut state = self.lock();
             if state.closed {
@@ -271,7 +274,9 @@ impl Shared {
             state.idle.retain(|process| !process.ended());
             // One that is clear, or the one that has had the longest time to become so.
             let clear = state.idle.iter().position(Process::is_clear).unwrap_or(0);
-            if let Some(process) = state.idle.remove(clear) {
+            if state.idle.len() > left
+                && let Some(process) = state.idle.remove(clear)
+            {
                 let is_short = state.idle.len() < self.config.spare;
                 drop(state);
                 if is_short {
