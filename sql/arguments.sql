@@ -104,6 +104,24 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[], jsonb) IS
   'What was given and isn''t null, if it has only keys of the allowed (or unlisted) types and all required ones; else an error';
 
+CREATE FUNCTION pml_internal.pml_json_problem(json text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_json_problem_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_json_problem(text) IS
+  'Why JSON that the type json allows can''t be used: U+0000, half a surrogate pair, too deep, a number that is too large; else NULL';
+
+CREATE FUNCTION pml_internal.pml_check_count(what text, given bigint) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF given < 0 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid %s: %s', what, given), HINT = 'Use 0 or more.';
+  END IF;
+  RETURN given;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_count(text, bigint) IS 'The number, if it isn''t negative; else an error';
+
 CREATE FUNCTION pml_internal.pml_check_visibility(visibility text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$

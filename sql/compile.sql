@@ -35,8 +35,13 @@ CREATE FUNCTION pml_internal.pml_lift_literals(code text) RETURNS jsonb
 COMMENT ON FUNCTION pml_internal.pml_lift_literals(text) IS
   'The code with literals that look like secrets or settings turned into parameters, and which ones: {code, literals}';
 
+CREATE FUNCTION pml_internal.pml_code_of_source(source text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_code_of_source_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_code_of_source(text) IS 'pml_source_code on text';
+
 CREATE FUNCTION pml_internal.pml_source_code(source jsonb) RETURNS text
-  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_source_code_wrapper';
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN pml_internal.pml_code_of_source(source::text);
 COMMENT ON FUNCTION pml_internal.pml_source_code(jsonb) IS
   'The code that a source gives, or that does what its DAG or tool with default arguments does';
 

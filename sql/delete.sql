@@ -10,7 +10,8 @@ DECLARE
   deleted boolean;
 BEGIN
   IF target IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_delete needs a spec';
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_delete needs a spec',
+      HINT = 'For example: SELECT pml_delete(''math:add'').';
   END IF;
   IF NOT coalesce(pml_delete.force, false) THEN
     SELECT string_agg(DISTINCT r.display_name, ', ') INTO callers

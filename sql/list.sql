@@ -43,7 +43,8 @@ CREATE FUNCTION pml_internal.pml_list(
   ORDER BY CASE WHEN pml_list.sort_by = 'usage' THEN used.uses END DESC,
            CASE WHEN pml_list.sort_by = 'created' THEN r.created_at END DESC,
            r.display_name, r.id
-  LIMIT pml_list."limit" OFFSET coalesce(pml_list."offset", 0)
+  LIMIT pml_internal.pml_check_count('limit', pml_list."limit")
+  OFFSET pml_internal.pml_check_count('offset', coalesce(pml_list."offset", 0))
 $$;
 COMMENT ON FUNCTION pml_internal.pml_list(
     text, text, boolean, boolean, text, text[], text, text, bigint, bigint, text, text) IS

@@ -31,7 +31,7 @@ DECLARE
   merged jsonb;
   new_code text;
 BEGIN
-  IF coalesce(cardinality(pml_merge.sources), 0) < 2 OR array_position(pml_merge.sources, NULL) IS NOT NULL
+  IF coalesce(cardinality(pml_merge.sources), 0) < 2 OR EXISTS (SELECT FROM unnest(pml_merge.sources) AS source WHERE source IS NULL)
      OR pml_merge.name IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
       MESSAGE = 'pml_merge needs at least two sources, and a name',

@@ -1,17 +1,19 @@
 -- The tools of a server: one, or the whole list as the server gives it.
 
-CREATE FUNCTION pml_internal.pml_check_tool(tool jsonb, "position" bigint) RETURNS boolean
+CREATE FUNCTION pml_internal.pml_check_tool(definition json, "position" bigint) RETURNS boolean
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  problem text := CASE
+  problem text := pml_internal.pml_json_problem(definition::text);
+  tool jsonb := CASE WHEN problem IS NULL THEN definition::jsonb END;
+BEGIN
+  problem := coalesce(problem, CASE
     WHEN jsonb_typeof(tool) IS DISTINCT FROM 'object' THEN 'it is not an object'
     WHEN jsonb_typeof(tool -> 'name') IS DISTINCT FROM 'string'
       OR tool ->> 'name' !~ '^[^[:space:][:cntrl:]]{1,128}$' THEN 'its name must have 1 to 128 characters and no white space'
     WHEN jsonb_typeof(tool -> 'description') NOT IN ('string', 'null') THEN 'its description must be a string'
     WHEN jsonb_typeof(tool -> 'inputSchema') NOT IN ('object', 'null') THEN 'its inputSchema must be an object'
-    WHEN jsonb_typeof(tool -> 'outputSchema') NOT IN ('object', 'null') THEN 'its outputSchema must be an object' END;
-BEGIN
+    WHEN jsonb_typeof(tool -> 'outputSchema') NOT IN ('object', 'null') THEN 'its outputSchema must be an object' END);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('Invalid tool at position %s: %s', "position", problem),
@@ -20,7 +22,7 @@ BEGIN
   RETURN true;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_check_tool(jsonb, bigint) IS 'True, or an error that says what is wrong with a tool';
+COMMENT ON FUNCTION pml_internal.pml_check_tool(json, bigint) IS 'True, or an error that says what is wrong with a tool';
 
 CREATE FUNCTION pml_internal.pml_register_tools(server text, tools json) RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -46,7 +48,7 @@ BEGIN
   SELECT coalesce(json_agg(list.tool), '[]') INTO given
   FROM (SELECT DISTINCT ON (t.tool ->> 'name') t.tool
         FROM json_array_elements(pml_register_tools.tools) WITH ORDINALITY AS t (tool, "position")
-        WHERE pml_internal.pml_check_tool(t.tool::jsonb, t."position")
+        WHERE pml_internal.pml_check_tool(t.tool, t."position")
         ORDER BY t.tool ->> 'name', t."position") AS list;
 
   WITH removed AS (

@@ -11,7 +11,8 @@ DECLARE
   target text := (pml_internal.pml_locate(pml_rename.name)).fqdn;
 BEGIN
   IF target IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_rename needs a name';
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_rename needs a name',
+      HINT = 'For example: SELECT pml_rename(''fs:read'', ''fs:read_json'').';
   END IF;
   PERFORM pml_internal.pml_check_visibility(pml_rename.visibility);
   UPDATE pml.capability_records r

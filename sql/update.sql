@@ -16,7 +16,8 @@ DECLARE
   result integer;
 BEGIN
   IF target IS NULL OR num_nonnulls(pml_update.code, pml_update.source) <> 1 THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_update needs a spec, and code or a source';
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_update needs a spec, and code or a source',
+      HINT = 'For example: SELECT pml_update(''math:add'', ''return args.a + args.b'').';
   END IF;
   PERFORM pml_internal.pml_check_code(coalesce(pml_update.code, '-'));
   compiled := pml_internal.pml_compile(coalesce(pml_update.code, pml_internal.pml_source_code(pml_update.source)));

@@ -2,6 +2,7 @@
 
 use pgrx::pg_extern;
 use pml_core::arguments::{self, ArgumentsError};
+use serde_json::Value;
 
 use crate::error::{Kind, Report};
 
@@ -21,6 +22,29 @@ fn pml_checked_args(schema: &str, args: &str) -> String {
 #[pg_extern(sql = false)]
 fn pml_allowing_args(schema: &str, args: &str) -> String {
     Report::or_raise(arguments::allow(schema, args).map_err(Report::from))
+}
+
+/// Why one of jsonb and Rust can't read this JSON, though the other may.
+#[pg_extern(sql = false)]
+fn pml_json_problem(json: &str) -> Option<String> {
+    json_problem(json)
+}
+
+pub(crate) fn json_problem(json: &str) -> Option<String> {
+    match serde_json::from_str(json) {
+        Ok(value) => has_nul(&value).then(|| "it holds the character U+0000".to_owned()),
+        Err(error) => Some(format!("it can't be read: {error}")),
+    }
+}
+
+/// The parser has limited how deep the value is.
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\0') || has_nul(value)),
+        _ => false,
+    }
 }
 
 #[pg_extern(sql = false)]

@@ -216,37 +216,43 @@ fn pml_provides_between(
     }))
 }
 
-/// The code of a capability that is given as code, as a DAG or as a tool.
+/// The code of a capability that is given as code, as a DAG or as a tool. The source is text for the same reason as the
+/// arguments in `arguments.rs`.
 #[pg_extern(sql = false)]
-fn pml_source_code(source: JsonB) -> String {
-    compiler(source, |source| source_code(&source.0))
+fn pml_code_of_source(source: &str) -> String {
+    compiler(source, |source| {
+        let source = serde_json::from_str(source)
+            .map_err(|error| argument(format!("Invalid source: it can't be read: {error}"), SOURCE_FORMS))?;
+        source_code(&source)
+    })
 }
 
+const SOURCE_FORMS: &str = "Use {\"type\": \"code\", \"code\": \"…\"}, {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
+                            {\"type\": \"tool\", \"toolId\": \"server:tool\", \"defaultArgs\": {…}}.";
+
 fn source_code(source: &Json) -> Result<String> {
-    const FORMS: &str = "Use {\"type\": \"code\", \"code\": \"…\"}, {\"type\": \"dag\", \"dagStructure\": {\"tasks\": […]}} or \
-                         {\"type\": \"tool\", \"toolId\": \"server:tool\", \"defaultArgs\": {…}}.";
     match source.get("type").and_then(Json::as_str) {
         Some("code") => match source.get("code") {
             Some(Json::String(code)) => Ok(code.clone()),
-            _ => Err(argument("The source has no code".to_owned(), FORMS)),
+            _ => Err(argument("The source has no code".to_owned(), SOURCE_FORMS)),
         },
         Some("dag") => {
             let dag: Dag = parsed("dagStructure", &JsonB(source["dagStructure"].clone()))?;
             if dag.tasks.is_empty() {
-                return Err(argument("The DAG has no tasks".to_owned(), FORMS));
+                return Err(argument("The DAG has no tasks".to_owned(), SOURCE_FORMS));
             }
             Ok(compile::dag_code(&dag)?)
         }
         Some("tool") => {
             let tool = source.get("toolId").and_then(Json::as_str).filter(|tool| tool.contains(':'));
-            let tool = tool.ok_or_else(|| argument("The source names no tool".to_owned(), FORMS))?;
+            let tool = tool.ok_or_else(|| argument("The source names no tool".to_owned(), SOURCE_FORMS))?;
             match source.get("defaultArgs") {
                 None | Some(Json::Null) => Ok(compile::tool_code(tool, &Map::new())),
                 Some(Json::Object(defaults)) => Ok(compile::tool_code(tool, defaults)),
-                Some(_) => Err(argument("defaultArgs is not an object".to_owned(), FORMS)),
+                Some(_) => Err(argument("defaultArgs is not an object".to_owned(), SOURCE_FORMS)),
             }
         }
-        _ => Err(argument("The source is neither code, a DAG nor a tool".to_owned(), FORMS)),
+        _ => Err(argument("The source is neither code, a DAG nor a tool".to_owned(), SOURCE_FORMS)),
     }
 }
 

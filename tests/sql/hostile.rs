@@ -23,6 +23,8 @@ use postgres::{
 };
 use serde_json::json;
 
+use crate::functions::{Function, functions};
+
 const CANARY: &str = "CaNaRy";
 /// A statement of the others that takes longer was held up.
 const BOUND: &str = "20s";
@@ -87,8 +89,7 @@ SELECT x FROM (
 
 /// What attackers know of: everything but the canaries.
 struct Known {
-    /// Each with the types of its arguments.
-    functions: Vec<(String, Vec<String>)>,
+    functions: Vec<Function>,
     relations: Vec<String>,
     catalog: Vec<String>,
     specs: Vec<String>,
@@ -97,16 +98,7 @@ struct Known {
 }
 
 fn reconnoitre(db: &mut Client) -> Known {
-    let functions = db
-        .query(
-            "SELECT p.oid::regproc::text, ARRAY(SELECT format_type(a, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (a, n) ORDER BY n)
-             FROM pg_proc p WHERE (p.proname LIKE 'pml\\_%' AND p.prorettype <> 'trigger'::regtype AND p.proname <> 'pml_act_as')",
-            &[],
-        )
-        .unwrap()
-        .iter()
-        .map(|row| (row.get(0), row.get(1)))
-        .collect();
+    let functions = functions(db, "p.proname <> 'pml_act_as'");
     let mut specs =
         db.texts(&format!("SELECT id FROM pml.capability_records WHERE id NOT LIKE '%{CANARY}%'"));
     for scope in ["other.webapp", "acme.mobile", "acme.webapp", "pml.std"] {
@@ -125,7 +117,7 @@ fn reconnoitre(db: &mut Client) -> Known {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
@@ -227,8 +219,9 @@ impl Author {
 
     fn call(&mut self) -> String {
         let known = self.known.clone();
-        let (name, kinds) = &known.functions[self.random.usize(..known.functions.len())];
-        let arguments: Vec<String> = kinds.iter().map(|kind| self.argument(kind)).collect();
+        let Function { name, parameters } = &known.functions[self.random.usize(..known.functions.len())];
+        let arguments: Vec<String> =
+            parameters.iter().map(|parameter| self.argument(&parameter.kind)).collect();
         format!("{name}({})", arguments.join(", "))
     }
 
