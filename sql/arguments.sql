@@ -122,29 +122,31 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_count(text, bigint) IS 'The number, if it isn''t negative; else an error';
 
-CREATE FUNCTION pml_internal.pml_check_visibility(visibility text) RETURNS text
+CREATE FUNCTION pml_internal.pml_check_choice(what text, given text, choices text[]) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF visibility NOT IN ('private', 'project', 'org', 'public') THEN
+  IF given <> ALL (choices) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid visibility: "%s"', pml_internal.pml_excerpt(visibility)),
-      HINT = 'Use private, project, org or public.';
+      MESSAGE = format('Invalid %s: "%s"', what, pml_internal.pml_excerpt(given)),
+      HINT = format('Use %s or %s.', array_to_string(trim_array(choices, 1), ', '), choices[cardinality(choices)]);
   END IF;
-  RETURN visibility;
+  RETURN given;
 END
 $$;
+COMMENT ON FUNCTION pml_internal.pml_check_choice(text, text, text[]) IS 'What was given, if it is NULL or one of the choices; else an error';
+
+CREATE FUNCTION pml_internal.pml_check_visibility(visibility text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pml_internal.pml_check_choice('visibility', visibility, '{private,project,org,public}');
 COMMENT ON FUNCTION pml_internal.pml_check_visibility(text) IS 'The visibility, if it is one; else an error';
 
 CREATE FUNCTION pml_internal.pml_check_routing(routing text) RETURNS text
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF routing NOT IN ('local', 'cloud') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid routing: "%s"', pml_internal.pml_excerpt(routing)), HINT = 'Use local or cloud.';
-  END IF;
-  RETURN routing;
-END
-$$;
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pml_internal.pml_check_choice('routing', routing, '{local,cloud}');
 COMMENT ON FUNCTION pml_internal.pml_check_routing(text) IS 'The routing, if it is one; else an error';
+
+CREATE FUNCTION pml_internal.pml_check_record_type(record_type text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pml_internal.pml_check_choice('record_type', record_type, '{capability,mcp-server}');
+COMMENT ON FUNCTION pml_internal.pml_check_record_type(text) IS 'The type of a record, if it is one; else an error';

@@ -56,11 +56,16 @@ CREATE FUNCTION pml_internal.pml_callable(name text) RETURNS jsonb
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   base text := split_part(pml_callable.name, '@', 1);
-  fqdn text := CASE WHEN pml_internal.pml_is_fqdn(base) THEN base
-    ELSE pml_internal.pml_capabilities_named(pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[base]) ->> base END;
-  key text := fqdn || substr(pml_callable.name, length(base) + 1);
+  spelling text := pml_internal.pml_spelling(base);
+  named jsonb := CASE WHEN NOT pml_internal.pml_is_fqdn(base) THEN pml_internal.pml_capabilities_named(
+                   pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[base, spelling]) END;
+  fqdn jsonb := CASE WHEN named IS NULL THEN to_jsonb(base) ELSE coalesce(named -> base, named -> spelling) END;
+  key text := (fqdn #>> '{}') || substr(pml_callable.name, length(base) + 1);
   called jsonb;
 BEGIN
+  IF jsonb_typeof(fqdn) = 'array' THEN
+    PERFORM pml_internal.pml_refuse_spelling(base, ARRAY(SELECT jsonb_array_elements_text(fqdn)));
+  END IF;
   PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   called := pml_internal.pml_called(ARRAY[key], '{}');
   RETURN CASE WHEN called -> 'capabilities' ? key THEN called || jsonb_build_object('key', key) ELSE '{}' END;

@@ -59,7 +59,7 @@ CREATE FUNCTION pml_internal.pml_tool_called(org text, project text, name text) 
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  spelled text := pml_internal.pml_snake_name(name);
+  spelled text := pml_internal.pml_spelling(name);
   here text := pml_internal.pml_scoped(org, project, spelled);
   standard text := pml_internal.pml_scoped('pml', 'std', spelled);
 BEGIN
@@ -68,9 +68,9 @@ BEGIN
   END IF;
   RETURN coalesce(
     (SELECT t.tool_id FROM pml.tool_schema t
-     WHERE pml_internal.pml_scoped(t.org, t.project, pml_internal.pml_snake_name(t.tool_id)) = here LIMIT 1),
+     WHERE pml_internal.pml_scoped(t.org, t.project, pml_internal.pml_spelling(t.tool_id)) = here LIMIT 1),
     (SELECT t.tool_id FROM pml.tool_schema t
-     WHERE pml_internal.pml_scoped(t.org, t.project, pml_internal.pml_snake_name(t.tool_id)) = standard LIMIT 1));
+     WHERE pml_internal.pml_scoped(t.org, t.project, pml_internal.pml_spelling(t.tool_id)) = standard LIMIT 1));
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_called(text, text, text) IS

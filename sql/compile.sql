@@ -9,7 +9,7 @@ COMMENT ON FUNCTION pml_internal.pml_code_names(text) IS
 CREATE FUNCTION pml_internal.pml_link_with(code text, lookup jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_link_with_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_link_with(text, jsonb) IS
-  'The code with each name that the look-up ({name: FQDN}) has replaced by its FQDN';
+  'The code with each name that the lookup (of pml_capabilities_named) has replaced by its FQDN';
 
 CREATE FUNCTION pml_internal.pml_display_with(code text, names jsonb) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_display_with_wrapper';
@@ -50,20 +50,75 @@ CREATE FUNCTION pml_internal.pml_kept_source(source jsonb) RETURNS jsonb
   RETURN CASE WHEN coalesce(source ->> 'type', 'code') = 'code' THEN '{"type": "code"}'::jsonb ELSE source END;
 COMMENT ON FUNCTION pml_internal.pml_kept_source(jsonb) IS 'A source as it is kept beside the code: that of code is the code';
 
-CREATE FUNCTION pml_internal.pml_pipeline(sources jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_pipeline(sources text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pipeline_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_pipeline(jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_pipeline(text) IS
   'Code that feeds each of [{name, input, output}] with what the one before gives, and its parameters: {code, parameters}; or an error that says why it can''t';
 
-CREATE FUNCTION pml_internal.pml_structure_with(structure jsonb, schemas jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_structure_with(structure text, schemas text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_structure_with_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_structure_with(jsonb, jsonb) IS 'A structure with its provides edges computed anew';
+COMMENT ON FUNCTION pml_internal.pml_structure_with(text, text) IS
+  'A structure with its provides edges computed anew; NULL if it is nested too deep';
 
-CREATE FUNCTION pml_internal.pml_provides_between(schemas jsonb, tool text, at_most bigint)
+CREATE FUNCTION pml_internal.pml_provides_between(schemas text, tool text, at_most bigint)
   RETURNS TABLE (from_tool text, to_tool text, coverage text, field_mapping jsonb)
   LANGUAGE c IMMUTABLE PARALLEL SAFE COST 1000 ROWS 1000 AS 'MODULE_PATHNAME', 'pml_provides_between_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_provides_between(jsonb, text, bigint) IS
+COMMENT ON FUNCTION pml_internal.pml_provides_between(text, text, bigint) IS
   'The first edges from and to a tool (NULL: all), among those whose schemas are given; each is made as it is read';
+
+CREATE FUNCTION pml_internal.pml_capability_spelled(org text, project text, written text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  spelling text := pml_internal.pml_spelling(written);
+  place text := pml_internal.pml_scoped(org, project, 'mcp__' || replace(spelling, ':', '__'));
+  found text[];
+BEGIN
+  -- What is written in camelCase the compiler asks for in snake_case too. An FQDN has one spelling.
+  IF written <> lower(written) OR strpos(written, '.') > 0 THEN
+    RETURN NULL;
+  END IF;
+  IF strpos(spelling, ':') > 0 THEN
+    found := ARRAY(SELECT DISTINCT n.fqdn FROM pml.tool_names n
+                   WHERE pml_internal.pml_scoped(n.org, n.project, pml_internal.pml_spelling(n.tool_name)) = place
+                     AND n.kind = 'capability'
+                     AND (SELECT r.deleted_at IS NULL FROM pml.capability_records r WHERE r.id = n.fqdn));
+  ELSE
+    place := pml_internal.pml_scoped(org, project, spelling);
+    found := ARRAY(SELECT DISTINCT n.fqdn FROM pml.tool_names n
+                   WHERE pml_internal.pml_scoped(n.org, n.project, pml_internal.pml_spelling(n.name)) = place
+                     AND n.kind = 'capability'
+                     AND (SELECT r.deleted_at IS NULL FROM pml.capability_records r WHERE r.id = n.fqdn));
+  END IF;
+  IF cardinality(found) > 1 THEN
+    RETURN pml_internal.pml_one_spelled(org, project, written, found);
+  END IF;
+  RETURN to_jsonb(found[1]);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_capability_spelled(text, text, text) IS
+  'The capability of this scope whose wire name, or name without a namespace, is written so but for its spelling: its FQDN, or the names of several';
+
+CREATE FUNCTION pml_internal.pml_one_spelled(org text, project text, written text, fqdns text[]) RETURNS jsonb
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  -- Just as the list of tools has it.
+  listed text := (SELECT n.fqdn FROM pml.tool_names n
+                  WHERE n.tool_name = 'mcp__' || replace(pml_one_spelled.written, ':', '__')
+                    AND n.org = pml_one_spelled.org AND n.project = pml_one_spelled.project AND n.fqdn = ANY (fqdns));
+BEGIN
+  RETURN coalesce(to_jsonb(listed), (SELECT jsonb_agg(r.display_name ORDER BY r.display_name)
+                                     FROM pml.capability_records r WHERE r.id = ANY (fqdns)));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_one_spelled(text, text, text, text[]) IS
+  'Which of several capabilities whose names differ in spelling only is meant: its FQDN, or all their names if that can''t be told';
+
+CREATE FUNCTION pml_internal.pml_refuse_spelling(written text, names text[]) RETURNS void
+  LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_refuse_spelling_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_refuse_spelling(text, text[]) IS
+  'The error for what is written in code and could be any of several capabilities';
 
 -- In PL/pgSQL, with one plan that is kept: planning these for every call costs ten times the call. Each look-up is a
 -- subquery of its own, since a join planned while the tables were empty would go on reading them whole.
@@ -74,36 +129,19 @@ BEGIN
   RETURN (
     SELECT coalesce(jsonb_object_agg(found.written, found.fqdn), '{}')
     FROM (SELECT wanted.written, wanted.is_elsewhere, coalesce(
-                   (SELECT r.id FROM pml.capability_records r
+                   (SELECT to_jsonb(r.id) FROM pml.capability_records r
                     WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.place
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL),
-                   (SELECT r.id FROM pml.capability_records r
+                   (SELECT to_jsonb(r.id) FROM pml.capability_records r
                     WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
                                   WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = wanted.place)
                       AND r.record_type = 'capability' AND r.deleted_at IS NULL),
-                   -- As the list of tools suggests them: with _ for -, which no identifier has, and a name without a colon
-                   -- after the namespace of its birth.
-                   (SELECT r.id FROM pml.capability_records r
-                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.hyphenated
-                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
-                   (SELECT r.id FROM pml.capability_records r
-                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.plain
-                      AND r.namespace = split_part(wanted.written, ':', 1)
-                      AND r.record_type = 'capability' AND r.deleted_at IS NULL),
-                   (SELECT r.id FROM pml.capability_records r
-                    WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = wanted.plain_hyphenated
-                      AND r.namespace = split_part(wanted.written, ':', 1)
-                      AND r.record_type = 'capability' AND r.deleted_at IS NULL)) AS fqdn
+                   CASE WHEN NOT wanted.is_elsewhere THEN pml_internal.pml_capability_spelled(
+                     pml_capabilities_named.org, pml_capabilities_named.project, wanted.written) END) AS fqdn
           FROM (SELECT name AS written, name ~ '^[^.:]+[.][^.:]+:' AS is_elsewhere,
                        CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name
                             ELSE pml_internal.pml_scoped(pml_capabilities_named.org, pml_capabilities_named.project, name)
-                       END AS place,
-                       CASE WHEN name ~ '^[^.]*_[^.]*$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
-                         pml_capabilities_named.project, translate(name, '_', '-')) END AS hyphenated,
-                       CASE WHEN name ~ '^[^.:]+:[^.:]+$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
-                         pml_capabilities_named.project, split_part(name, ':', 2)) END AS plain,
-                       CASE WHEN name ~ '^[^.:]+:[^.:_]*_[^.:]*$' THEN pml_internal.pml_scoped(pml_capabilities_named.org,
-                         pml_capabilities_named.project, translate(split_part(name, ':', 2), '_', '-')) END AS plain_hyphenated
+                       END AS place
                 -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
                 -- the policy would be asked for every row of all tenants.
                 FROM unnest(names) AS name OFFSET 0) AS wanted OFFSET 0) AS found
@@ -113,7 +151,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_capabilities_named(text, text, text[]) IS
-  'Which of the names, as written in code saved in this scope, are capabilities that the current user sees: {name: FQDN}';
+  'Which of the names, as written in code saved in this scope, are capabilities that the current user sees: {name: FQDN}, or {name: [names]} if it could be any of several';
 
 CREATE FUNCTION pml_internal.pml_schemas_of(org text, project text, names text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
@@ -167,7 +205,8 @@ DECLARE
 BEGIN
   RETURN jsonb_build_object('lookup', lookup, 'schemas', pml_internal.pml_schemas_of(org, project,
     CASE WHEN lookup = '{}' THEN names
-         ELSE names || ARRAY(SELECT found.fqdn FROM jsonb_each_text(lookup) AS found (name, fqdn)) END));
+         ELSE names || ARRAY(SELECT found.fqdn #>> '{}' FROM jsonb_each(lookup) AS found (name, fqdn)
+                            WHERE jsonb_typeof(found.fqdn) = 'string') END));
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_names_known(text, text, text[]) IS
@@ -188,18 +227,23 @@ CREATE FUNCTION pml_internal.pml_check_not_recursive(code text, name text) RETUR
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   -- What every spelling of the name has in common; most code hasn't, and needs no parsing.
-  action text := lower(translate(split_part(name, ':', 1 + (strpos(name, ':') > 0)::integer), '_-', ''));
+  action text := lower(translate(split_part(name, ':', 1 + (strpos(name, ':') > 0)::integer), '_-:', ''));
+  written text[];
 BEGIN
-  IF name IS NULL OR strpos(lower(translate(code, '_-', '')), action) = 0
-     OR name <> ALL (pml_internal.pml_code_names(code))
-     -- Another capability, which holds the name: that is another error.
-     OR pml_internal.pml_capabilities_named(pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[name]) ? name THEN
+  IF name IS NULL OR strpos(lower(translate(code, '_-:', '')), action) = 0 THEN
+    RETURN;
+  END IF;
+  written := ARRAY(SELECT called FROM unnest(pml_internal.pml_code_names(code)) AS called
+                   WHERE pml_internal.pml_spelling(called) = pml_internal.pml_spelling(name));
+  -- Another capability has the name: that is another error, or it differs in spelling and is the one that is called.
+  IF written = '{}' OR pml_internal.pml_capabilities_named(
+       pml_internal.pml_org(), pml_internal.pml_project(), written) <> '{}' THEN
     RETURN;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'PM005',
     MESSAGE = format('Invalid code: line %s calls "%s", which is the name of this code itself', coalesce((
       SELECT min(l.number) FROM string_to_table(code, E'\n') WITH ORDINALITY AS l (line, number)
-      WHERE strpos(lower(translate(l.line, '_-', '')), action) > 0), 1), name),
+      WHERE strpos(lower(translate(l.line, '_-:', '')), action) > 0), 1), name),
     HINT = 'A capability can''t call itself. Use a loop, or a function inside the code; or give the code another name.';
 END
 $$;
@@ -227,7 +271,7 @@ BEGIN
   END IF;
   SELECT jsonb_object_agg(called.key, coalesce(
            -- A name that is a tool's too would mean the tool when the code is saved again.
-           (SELECT format('%s.%s:%s', r.org, r.project, r.display_name) FROM pml.capability_records r
+           (SELECT pml_internal.pml_scoped(r.org, r.project, r.display_name) FROM pml.capability_records r
             WHERE r.id = called.key AND r.deleted_at IS NULL
               AND pml_internal.pml_tool_called(r.org, r.project, r.display_name) IS NOT NULL),
            pml_internal.pml_shown_name(called.key)))

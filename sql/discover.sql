@@ -4,10 +4,7 @@ CREATE FUNCTION pml_internal.pml_check_type(type text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF type NOT IN ('tool', 'capability', 'all') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid type: "%s"', pml_internal.pml_excerpt(type)), HINT = 'Use tool, capability or all.';
-  END IF;
+  PERFORM pml_internal.pml_check_choice('type', type, '{tool,capability,all}');
   PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   RETURN coalesce(nullif(type, 'all'), '');
 END

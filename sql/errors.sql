@@ -48,6 +48,18 @@ END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_name_taken(text, text, text, text, text) IS 'The error for a name that another capability has';
 
+CREATE FUNCTION pml_internal.pml_code_taken(org text, project text, existing_name text, name text) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'PM003',
+    MESSAGE = format('This code is already capability "%s" in scope %s.%s', existing_name, org, project),
+    HINT = format('Call it by that name, rename it with pml_rename, or copy it: SELECT pml_fork(''%s'', ''%s'').',
+                  existing_name, coalesce(name, 'another:name'));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_code_taken(text, text, text, text) IS 'The error for code that another capability has';
+
 CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text, hint text DEFAULT NULL) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$

@@ -16,7 +16,7 @@ BEGIN
     SELECT pml_fork.name, pml_internal.pml_org(), pml_internal.pml_project(), r.record_type, v.code_snippet,
            CASE WHEN v.parameters_explicit THEN v.parameters_schema END, r.description, r.tags, '{}', r.routing,
            r.routing_explicit, v.code_url, CASE WHEN v.output_explicit THEN v.output_schema END, v.source, r.id, r.id,
-           format('Forked from %s.%s:%s version %s', r.org, r.project, r.display_name, v.version)
+           format('Forked from %s version %s', pml_internal.pml_scoped(r.org, r.project, r.display_name), v.version)
     FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id
     WHERE r.id = located.fqdn AND v.version = located.version
     ON CONFLICT DO NOTHING

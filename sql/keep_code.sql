@@ -23,11 +23,7 @@ CREATE FUNCTION pml_internal.pml_check_same_code(existing_name text, name text) 
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF existing_name <> name AND NOT pml_internal.pml_is_unnamed(existing_name) THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM003',
-      MESSAGE = format('This code is already capability "%s" in scope %s.%s',
-                       existing_name, pml_internal.pml_org(), pml_internal.pml_project()),
-      HINT = format('Call it by that name, rename it with pml_rename, or copy it: SELECT pml_fork(''%s'', ''%s'').',
-                    existing_name, name);
+    PERFORM pml_internal.pml_code_taken(pml_internal.pml_org(), pml_internal.pml_project(), existing_name, name);
   END IF;
 END
 $$;

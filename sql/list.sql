@@ -17,10 +17,8 @@ CREATE FUNCTION pml_internal.pml_list(
            pml_internal.pml_glob_to_like(pml_list.version_tag) AS tag_pattern,
            pml_internal.pml_glob_to_like(pml_list.created_by) AS creator_pattern
     WHERE pml_internal.pml_check_list(named_only, unnamed_only, visibility, sort_by, record_type))
-  SELECT r.id,
-         CASE WHEN r.org = here.org AND r.project = here.project THEN r.display_name
-              ELSE r.org || '.' || r.project || ':' || r.display_name END,
-         r.description, pml_internal.pml_display_namespace(r.display_name, r.namespace), r.visibility, r.routing,
+  SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name), r.description,
+         pml_internal.pml_display_namespace(r.display_name, r.namespace), r.visibility, r.routing,
          r.version, r.version_tag, r.tags, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), r.created_by, r.created_at, r.parameters_schema
   FROM here
@@ -59,16 +57,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'named_only and unnamed_only exclude each other', HINT = 'Set one of them.';
   END IF;
-  IF coalesce(sort_by, '') NOT IN ('usage', 'name', 'created') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid sort_by: "%s"', pml_internal.pml_excerpt(sort_by)), HINT = 'Use usage, name or created.';
-  END IF;
-  IF record_type NOT IN ('capability', 'mcp-server') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid record_type: "%s"', pml_internal.pml_excerpt(record_type)),
-      HINT = 'Use capability or mcp-server.';
-  END IF;
-  PERFORM pml_internal.pml_check_visibility(visibility);
+  PERFORM pml_internal.pml_check_choice('sort_by', coalesce(sort_by, ''), '{usage,name,created}'),
+          pml_internal.pml_check_record_type(record_type), pml_internal.pml_check_visibility(visibility);
   PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   RETURN true;
 END

@@ -55,7 +55,7 @@ BEGIN
   END IF;
 
   IF pml_merge.code IS NULL THEN
-    merged := pml_internal.pml_pipeline(steps);
+    merged := pml_internal.pml_pipeline(steps::text);
     RETURN pml_internal.pml_register(merged ->> 'code', pml_merge.name,
              coalesce(pml_merge.description, 'Pipeline of ' || named), merged -> 'parameters');
   END IF;

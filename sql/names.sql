@@ -23,9 +23,10 @@ CREATE FUNCTION pml_internal.pml_scoped(org text, project text, name text) RETUR
 COMMENT ON FUNCTION pml_internal.pml_scoped(text, text, text) IS 'org.project:name, the key of indexes on names and code';
 
 -- Leakproof for the same reason.
-CREATE FUNCTION pml_internal.pml_snake_name(name text) RETURNS text
-  LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_snake_name_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_snake_name(text) IS 'The name in snake_case, as code that says it in camelCase finds it';
+CREATE FUNCTION pml_internal.pml_spelling(name text) RETURNS text
+  LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_spelling_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_spelling(text) IS
+  'The name as an identifier in snake_case; names that differ only in spelling (-, _, camelCase) have the same';
 
 CREATE FUNCTION pml_internal.pml_check_part(what text, value text) RETURNS text
   LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_part_wrapper';

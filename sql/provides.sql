@@ -56,7 +56,8 @@ CREATE FUNCTION pml_internal.pml_provides(tool text DEFAULT NULL, "limit" bigint
          (SELECT t.input_schema FROM pml.tool_schema t
           WHERE t.org = here.org AND t.project = here.project AND t.tool_id = e.to_tool)
   FROM here, pml_internal.pml_provides_between(
-    (SELECT coalesce(jsonb_object_agg(t.tool_id, jsonb_build_object('input', t.input_schema, 'output', t.output_schema)), '{}')
+    (SELECT coalesce(jsonb_object_agg(t.tool_id, jsonb_build_object('input', t.input_schema, 'output', t.output_schema)),
+                     '{}')::text
      FROM pml.tool_schema t WHERE t.org = here.org AND t.project = here.project), pml_provides.tool, pml_provides."limit") AS e
   ORDER BY e.from_tool, e.to_tool
 $$;

@@ -46,6 +46,34 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_record_compiled(pml.capability_records, jsonb) IS
   'The record with what pml_compile made of its code';
 
+-- What functions of the extension check before they write, or leave to ON CONFLICT.
+CREATE FUNCTION pml_internal.pml_check_written(written pml.capability_records) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  same text := CASE WHEN written.record_type = 'capability' AND written.forked_from IS NULL
+                    THEN pml_internal.pml_name_of_same_code(written) END;
+BEGIN
+  PERFORM pml_internal.pml_check_record(written), pml_internal.pml_check_count('usage_count', written.usage_count),
+          pml_internal.pml_check_count('success_count', written.success_count),
+          pml_internal.pml_check_count('total_latency_ms', written.total_latency_ms);
+  IF written.success_count > written.usage_count THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid success_count: %s', written.success_count), HINT = 'It can''t be more than usage_count.';
+  END IF;
+  IF written.parent_id IS NOT NULL AND NOT EXISTS (SELECT FROM pml.capability_records r WHERE r.id = written.parent_id) THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM001',
+      MESSAGE = format('Capability not found: %s', pml_internal.pml_excerpt(written.parent_id)),
+      HINT = 'A parent_id is the FQDN of the record from which this one is copied; pml_fork sets it.';
+  END IF;
+  IF same IS NOT NULL THEN
+    PERFORM pml_internal.pml_code_taken(written.org, written.project, same, written.display_name);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_written(pml.capability_records) IS
+  'An error that says why a record which is inserted by hand can''t be';
+
 CREATE FUNCTION pml_internal.pml_record_fill() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -113,6 +141,9 @@ BEGIN
   END IF;
   IF NEW.display_name IS NOT NULL THEN
     PERFORM pml_internal.pml_check_name_free(NEW.org, NEW.project, NEW.display_name, NULL);
+  END IF;
+  IF current_user <> 'pml_engine' THEN
+    PERFORM pml_internal.pml_check_written(NEW);
   END IF;
   RETURN NEW;
 END

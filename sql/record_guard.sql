@@ -37,6 +37,43 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_guard_identity(pml.capability_records, pml.capability_records) IS
   'An error if a column that never changes is changed, or anything of a deleted record';
 
+CREATE FUNCTION pml_internal.pml_check_record(written pml.capability_records) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pml_internal.pml_check_record_type(written.record_type), pml_internal.pml_check_visibility(written.visibility),
+          pml_internal.pml_check_routing(written.routing), pml_internal.pml_check_count('ttl', written.ttl),
+          pml_internal.pml_check_choice('cache_policy', written.cache_policy, '{none,memoize,persistent}'),
+          pml_internal.pml_check_choice('source type', coalesce(written.source ->> 'type', ''), '{code,dag,tool}');
+  IF written.record_type = 'mcp-server' AND written.code_snippet IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM007',
+      MESSAGE = format('"%s" is a server, and has no code', written.display_name),
+      HINT = 'Change its code_url or version_tag with pml_register_server.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_record(pml.capability_records) IS
+  'An error that says which column of a record has a value that it can''t have';
+
+CREATE FUNCTION pml_internal.pml_name_of_same_code(written pml.capability_records) RETURNS text
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- Private records of several people may have the same code; shared ones may not.
+  RETURN (
+    SELECT r.display_name
+    FROM pml.capability_records r
+    WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash)
+          = pml_internal.pml_scoped(written.org, written.project, written.code_hash)
+      AND r.id IS DISTINCT FROM written.id AND r.record_type = 'capability' AND r.version = 1 AND r.forked_from IS NULL
+      AND r.deleted_at IS NULL AND (r.visibility = 'private') = (written.visibility = 'private')
+      AND (written.visibility <> 'private' OR r.created_by = written.created_by)
+    LIMIT 1);
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_name_of_same_code(pml.capability_records) IS
+  'The other record beside which this one, in its first version, can''t have the same code; NULL if there is none';
+
 CREATE FUNCTION pml_internal.pml_guard_trust(old pml.capability_records) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -81,16 +118,9 @@ BEGIN
       DETAIL = 'You would no longer see it.',
       HINT = 'Ask its creator, or copy it with pml_fork: the copy is yours.';
   END IF;
-  -- Private records of several people may have the same code; shared ones may not.
   IF new.record_type = 'capability' AND new.version = 1 AND new.forked_from IS NULL AND new.deleted_at IS NULL THEN
-    SELECT r.display_name INTO same
-    FROM pml.capability_records r
-    WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash) = pml_internal.pml_scoped(new.org, new.project, new.code_hash)
-      AND r.id <> new.id AND r.record_type = 'capability' AND r.version = 1 AND r.forked_from IS NULL AND r.deleted_at IS NULL
-      AND (r.visibility = 'private') = (new.visibility = 'private')
-      AND (new.visibility <> 'private' OR r.created_by = new.created_by)
-    LIMIT 1;
-    IF FOUND THEN
+    same := pml_internal.pml_name_of_same_code(new);
+    IF same IS NOT NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'PM003',
         MESSAGE = format('Capability "%s" can''t become %s: its code is already capability "%s" in scope %s.%s',
                          old.display_name, new.visibility, same, new.org, new.project),
@@ -125,10 +155,11 @@ COMMENT ON FUNCTION pml_internal.pml_guard_name(pml.capability_records, text) IS
 CREATE FUNCTION pml_internal.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pml_internal.pml_structure_with(pml_structure_now.structure, pml_internal.pml_schemas_of(
+  SELECT coalesce(pml_internal.pml_structure_with(pml_structure_now.structure::text, pml_internal.pml_schemas_of(
            pml_structure_now.org, pml_structure_now.project,
            ARRAY(SELECT coalesce(node ->> 'tool', node ->> 'capabilityId')
-                 FROM jsonb_array_elements(pml_structure_now.structure -> 'nodes') AS node)))
+                 FROM jsonb_array_elements(pml_structure_now.structure -> 'nodes') AS node))::text),
+           pml_structure_now.structure)
 $$;
 COMMENT ON FUNCTION pml_internal.pml_structure_now(text, text, jsonb) IS
   'A structure with the provides edges that today''s schemas give';
@@ -332,9 +363,7 @@ BEGIN
     NEW := pml_internal.pml_guard_code(OLD, NEW, compiled);
     NEW := pml_internal.pml_guard_schemas(OLD, NEW, compiled);
   ELSIF NEW.code_snippet IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM007',
-      MESSAGE = format('"%s" is a server, and has no code', OLD.display_name),
-      HINT = 'Change its code_url or version_tag with pml_register_server.';
+    PERFORM pml_internal.pml_check_record(NEW);
   END IF;
   IF (NEW.code_snippet, NEW.code_url) IS DISTINCT FROM (OLD.code_snippet, OLD.code_url) THEN
     NEW := pml_internal.pml_guard_new_trust(OLD, NEW);
@@ -344,6 +373,10 @@ BEGIN
     NEW := pml_internal.pml_guard_routing(OLD, NEW);
   END IF;
   NEW := pml_internal.pml_guard_stamp(OLD, NEW, only_follows);
+  -- The functions of the extension have checked what they were given.
+  IF current_user <> 'pml_engine' THEN
+    PERFORM pml_internal.pml_check_record(NEW);
+  END IF;
   RETURN NEW;
 END
 $$;

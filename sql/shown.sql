@@ -3,7 +3,7 @@
 CREATE FUNCTION pml_internal.pml_name_here(org text, project text, name text) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   RETURN CASE WHEN org = pml_internal.pml_org() AND project = pml_internal.pml_project() THEN name
-              ELSE org || '.' || project || ':' || name END;
+              ELSE pml_internal.pml_scoped(org, project, name) END;
 COMMENT ON FUNCTION pml_internal.pml_name_here(text, text, text) IS
   'What a capability is called from the current scope: its name, or org.project:name';
 

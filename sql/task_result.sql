@@ -21,10 +21,7 @@ DECLARE
   kept record;
   content text;
 BEGIN
-  IF coalesce(format, '') NOT IN ('raw', 'pretty') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('Invalid format: "%s"', pml_internal.pml_excerpt(format)), HINT = 'Use raw or pretty.';
-  END IF;
+  PERFORM pml_internal.pml_check_choice('format', coalesce(format, ''), '{raw,pretty}');
   SELECT t.result, t.expires_at INTO kept
   FROM (SELECT r.result, r.expires_at, r.org, r.project, r.actor FROM pml.task_results r
         WHERE r.workflow_id = pml_result_piece.workflow_id AND r.task_id = task

@@ -17,12 +17,12 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   SET search_path = pg_catalog, pg_temp AS $$
   WITH here AS MATERIALIZED (
     SELECT pml_internal.pml_org() AS org, pml_internal.pml_project() AS project,
-           ARRAY(SELECT DISTINCT t.server_id::text FROM pml.tool_schema t
+           ARRAY(SELECT DISTINCT pml_internal.pml_spelling(t.server_id) FROM pml.tool_schema t
                  WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()) AS server_names
     WHERE pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project()) IS NOT NULL)
   SELECT n.tool_name, n.kind, r.display_name, coalesce(r.description, 'Capability: ' || r.display_name)
            -- Asked only where there is such a server: it takes some microseconds for each.
-           || CASE WHEN split_part(r.display_name, ':', 1) = ANY (here.server_names)
+           || CASE WHEN pml_internal.pml_spelling(split_part(r.display_name, ':', 1)) = ANY (here.server_names)
                    THEN coalesce(pml_internal.pml_clash_note(r.org, r.project, r.display_name), '') ELSE '' END,
          pml_internal.pml_object_schema(r.parameters_schema),
          -- Clients hold results against it: what was only inferred is no promise.

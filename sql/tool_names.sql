@@ -12,6 +12,11 @@ CREATE TABLE pml.tool_names (
   UNIQUE (name, kind, org, project),
   CHECK ((kind = 'capability') = (fqdn IS NOT NULL))
 );
+-- How code finds a capability by a spelling of its wire name, or of a name without a namespace.
+CREATE INDEX tool_names_wire_spelling ON pml.tool_names
+  USING hash (pml_internal.pml_scoped(org, project, pml_internal.pml_spelling(tool_name)));
+CREATE INDEX tool_names_spelling ON pml.tool_names
+  USING hash (pml_internal.pml_scoped(org, project, pml_internal.pml_spelling(name)));
 COMMENT ON TABLE pml.tool_names IS 'The wire name of every name and alias of a capability, and of every tool; kept by triggers';
 COMMENT ON COLUMN pml.tool_names.org IS 'Organisation';
 COMMENT ON COLUMN pml.tool_names.project IS 'Project';

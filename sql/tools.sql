@@ -1,5 +1,15 @@
 -- The tools of MCP servers: what they take and give, and how often they are used.
 
+CREATE FUNCTION pml_internal.pml_is_defined_so(
+    definition json, name text, description text, input_schema jsonb, output_schema jsonb) RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN definition IS NULL
+    OR (definition ->> 'name', definition ->> 'description') IS NOT DISTINCT FROM (name, description)
+       AND coalesce(nullif((definition -> 'inputSchema')::jsonb, 'null'), '{"type": "object"}') = input_schema
+       AND nullif((definition -> 'outputSchema')::jsonb, 'null') IS NOT DISTINCT FROM output_schema;
+COMMENT ON FUNCTION pml_internal.pml_is_defined_so(json, text, text, jsonb, jsonb) IS
+  'Whether a tool''s definition, if there is one, says the same as these columns';
+
 CREATE TABLE pml.tool_schema (
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
@@ -15,15 +25,12 @@ CREATE TABLE pml.tool_schema (
   search tsvector NOT NULL DEFAULT '',
   PRIMARY KEY (org, project, tool_id),
   CONSTRAINT tool_schema_definition CHECK (
-    definition IS NULL
-    OR (definition ->> 'name', definition ->> 'description') IS NOT DISTINCT FROM (name, description)
-       AND coalesce(nullif((definition -> 'inputSchema')::jsonb, 'null'), '{"type": "object"}') = input_schema
-       AND nullif((definition -> 'outputSchema')::jsonb, 'null') IS NOT DISTINCT FROM output_schema),
+    pml_internal.pml_is_defined_so(definition, name, description, input_schema, output_schema)),
   FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED
 );
 -- How a name that a tool has is found, in whichever spelling.
 CREATE INDEX tool_schema_scoped_name ON pml.tool_schema
-  USING hash (pml_internal.pml_scoped(org, project, pml_internal.pml_snake_name(tool_id)));
+  USING hash (pml_internal.pml_scoped(org, project, pml_internal.pml_spelling(tool_id)));
 COMMENT ON TABLE pml.tool_schema IS 'The tools of the MCP servers of a scope';
 COMMENT ON COLUMN pml.tool_schema.org IS 'Organisation';
 COMMENT ON COLUMN pml.tool_schema.project IS 'Project';
@@ -66,6 +73,37 @@ COMMENT ON COLUMN pml.tool_usage.success IS 'Whether it went well';
 COMMENT ON COLUMN pml.tool_usage.duration_ms IS 'How long it took, in milliseconds';
 COMMENT ON COLUMN pml.tool_usage.error_message IS 'What went wrong';
 COMMENT ON COLUMN pml.tool_usage.used_at IS 'When';
+
+CREATE FUNCTION pml_internal.pml_tool_guard() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  problem text;
+BEGIN
+  IF TG_RELID <> 'pml.tool_schema'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
+  PERFORM pml_internal.pml_check_part('org', NEW.org), pml_internal.pml_check_part('project', NEW.project),
+          pml_internal.pml_check_part('server name', NEW.server_id);
+  problem := CASE
+    WHEN NEW.tool_id IS DISTINCT FROM NEW.server_id || ':' || NEW.name THEN 'its tool_id must be its server_id, a colon and its name'
+    WHEN jsonb_typeof(NEW.input_schema) <> 'object' THEN 'its input schema must be an object'
+    WHEN jsonb_typeof(NEW.output_schema) <> 'object' THEN 'its output schema must be an object'
+    ELSE coalesce(pml_internal.pml_json_problem(NEW.input_schema::text), pml_internal.pml_json_problem(NEW.output_schema::text),
+                  pml_internal.pml_json_problem(NEW.definition::text)) END;
+  IF problem IS NULL AND NOT pml_internal.pml_is_defined_so(
+       NEW.definition, NEW.name, NEW.description, NEW.input_schema, NEW.output_schema) THEN
+    problem := 'its definition says otherwise than its other columns';
+  END IF;
+  IF problem IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('Invalid tool "%s": %s', pml_internal.pml_excerpt(NEW.tool_id), problem),
+      HINT = 'Use pml_register_tools, or pml_register_tool for one.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_tool_guard() IS 'Trigger: refuses a tool whose columns contradict each other or can''t be used';
 
 CREATE FUNCTION pml_internal.pml_tools_notify() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER

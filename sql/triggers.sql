@@ -46,6 +46,8 @@ CREATE TRIGGER capability_versions_no_truncate BEFORE TRUNCATE ON pml.capability
   FOR EACH STATEMENT EXECUTE FUNCTION pml_internal.pml_refuse_change('History is kept for ever.');
 
 -- pml.capability_aliases
+CREATE TRIGGER capability_aliases_guard BEFORE INSERT ON pml.capability_aliases
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_alias_guard();
 CREATE TRIGGER capability_aliases_no_update BEFORE UPDATE ON pml.capability_aliases
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_refuse_change('Use pml_rename, or pml_release_alias to free the name.');
 CREATE TRIGGER capability_aliases_keep AFTER INSERT OR DELETE ON pml.capability_aliases
@@ -58,6 +60,8 @@ CREATE TRIGGER name_claims_tool_name_gone AFTER DELETE ON pml.name_claims
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_claim_keep_tool_name();
 
 -- pml.tool_schema
+CREATE TRIGGER tool_schema_guard BEFORE INSERT OR UPDATE ON pml.tool_schema
+  FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_guard();
 CREATE TRIGGER tool_schema_search BEFORE INSERT OR UPDATE ON pml.tool_schema
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_tool_search();
 CREATE TRIGGER tool_schema_tool_name BEFORE INSERT OR UPDATE ON pml.tool_schema

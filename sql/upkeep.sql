@@ -169,6 +169,35 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_record_keep() IS
   'Trigger: keeps claims, versions, aliases and history in step with a record, and notifies';
 
+CREATE FUNCTION pml_internal.pml_alias_guard() RETURNS trigger
+  LANGUAGE plpgsql SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF TG_RELID <> 'pml.capability_aliases'::regclass THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
+  IF NOT pml_internal.pml_is_valid_name(NEW.alias) THEN
+    PERFORM pml_internal.pml_check_name(NEW.alias);
+  END IF;
+  IF NOT EXISTS (SELECT FROM pml.capability_records r WHERE r.id = NEW.target_fqdn) THEN
+    PERFORM pml_internal.pml_refuse_alias(NEW);
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_alias_guard() IS 'Trigger: an alias is a valid name of a record that exists';
+
+CREATE FUNCTION pml_internal.pml_refuse_alias(refused pml.capability_aliases) RETURNS void
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'PM004',
+    MESSAGE = format('"%s" can''t be an alias of %s', refused.alias, refused.target_fqdn),
+    HINT = 'An alias is another name of a live capability in the same scope.';
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_refuse_alias(pml.capability_aliases) IS 'The error for an alias of what can''t have it';
+
 CREATE FUNCTION pml_internal.pml_alias_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -189,9 +218,7 @@ BEGIN
   SELECT * INTO target FROM pml.capability_records r WHERE r.id = NEW.target_fqdn FOR KEY SHARE;
   IF target.deleted_at IS NOT NULL OR (target.org, target.project) IS DISTINCT FROM (NEW.org, NEW.project)
      OR target.display_name = NEW.alias THEN
-    RAISE EXCEPTION USING ERRCODE = 'PM004',
-      MESSAGE = format('"%s" can''t be an alias of %s', NEW.alias, NEW.target_fqdn),
-      HINT = 'An alias is another name of a live capability in the same scope.';
+    PERFORM pml_internal.pml_refuse_alias(NEW);
   END IF;
   PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.alias, NEW.target_fqdn, 'alias');
   RETURN NULL;

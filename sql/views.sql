@@ -65,9 +65,12 @@ CREATE FUNCTION pml_internal.pml_server_tools()
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT t.org, t.project, t.tool_id, t.server_id, t.name, t.tool_name, t.description, t.input_schema, t.output_schema,
          t.cached_at,
-         (SELECT r.display_name FROM pml.capability_records r
-          WHERE r.org = t.org AND r.project = t.project AND r.display_name IN (t.tool_id, pml_internal.pml_snake_name(t.tool_id))
-            AND r.record_type = 'capability' AND r.deleted_at IS NULL LIMIT 1)
+         (SELECT n.name FROM pml.tool_names n
+          WHERE pml_internal.pml_scoped(n.org, n.project, pml_internal.pml_spelling(n.name))
+                = pml_internal.pml_scoped(t.org, t.project, pml_internal.pml_spelling(t.tool_id))
+            AND EXISTS (SELECT FROM pml.capability_records r
+                        WHERE r.id = n.fqdn AND r.display_name = n.name AND r.deleted_at IS NULL)
+          ORDER BY n.name LIMIT 1)
   FROM pml.tool_schema t
 $$;
 COMMENT ON FUNCTION pml_internal.pml_server_tools() IS 'What the view pml.tools shows: the tools of MCP servers';

@@ -9,11 +9,11 @@ use pgrx::{
     JsonB, PgBuiltInOids, Spi, iter::TableIterator, name, pg_extern, pg_sys, spi::OwnedPreparedStatement,
 };
 use pml_compile::{
-    self as compile, CompileError, CompileOptions, Dag, ErrorKind, GenerateError, PipelineSource, References,
-    Source, Structure, ToolSchema, ToolsByInput,
+    self as compile, CompileError, CompileOptions, Dag, ErrorKind, GenerateError, Lookup, PipelineSource,
+    References, Source, Structure, ToolSchema, ToolsByInput,
 };
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json, json, value::RawValue};
 
 use crate::error::{Kind, Report, Result};
 
@@ -37,9 +37,21 @@ impl From<GenerateError> for Report {
     }
 }
 
-fn parsed<T: DeserializeOwned>(what: &str, value: &JsonB) -> Result<T> {
-    T::deserialize(&value.0)
-        .map_err(|error| argument(format!("Invalid {what}: {error}"), "See docs/compiler.md for its form."))
+fn invalid(what: &str, error: &serde_json::Error) -> Report {
+    argument(format!("Invalid {what}: {error}"), "See docs/compiler.md for its form.")
+}
+
+fn parsed<T: DeserializeOwned>(what: &str, value: &Json) -> Result<T> {
+    T::deserialize(value).map_err(|error| invalid(what, &error))
+}
+
+/// The schemas of tools and capabilities, by name. One that Rust can't read, being nested too deep, counts as unknown.
+fn schemas<T: FromIterator<(String, ToolSchema)>>(json: &str) -> Result<T> {
+    let schemas: HashMap<String, &RawValue> =
+        serde_json::from_str(json).map_err(|error| invalid("schemas", &error))?;
+    let readable =
+        |(name, schema): (String, &RawValue)| Some((name, serde_json::from_str(schema.get()).ok()?));
+    Ok(schemas.into_iter().filter_map(readable).collect())
 }
 
 /// What the compiler makes of the inputs, or the error raised. A query cancel stops it. The inputs are dropped before an
@@ -57,12 +69,6 @@ pub(crate) fn compiler<Inputs, T>(inputs: Inputs, work: impl Fn(&Inputs) -> Resu
     Report::or_raise(result)
 }
 
-/// How references in code find a name that is spelled otherwise.
-#[pg_extern(sql = false)]
-fn pml_snake_name(name: &str) -> String {
-    compile::snake_case(name).into_owned()
-}
-
 /// The names and FQDNs that the code refers to, each once.
 #[pg_extern(sql = false)]
 fn pml_code_names(code: &str) -> Vec<String> {
@@ -71,12 +77,16 @@ fn pml_code_names(code: &str) -> Vec<String> {
 
 #[pg_extern(sql = false)]
 fn pml_link_with(code: &str, lookup: JsonB) -> String {
-    compiler((code, lookup), |(code, lookup)| Ok(compile::link(code, &parsed("look-up", lookup)?)?))
+    compiler((code, lookup), |(code, lookup)| {
+        let source = Source::parse(code)?;
+        let lookup = unambiguous(parsed("lookup", &lookup.0)?, source.references())?;
+        Ok(source.link(&lookup))
+    })
 }
 
 #[pg_extern(sql = false)]
 fn pml_display_with(code: &str, names: JsonB) -> String {
-    compiler((code, names), |(code, names)| Ok(compile::display(code, &parsed("names", names)?)?))
+    compiler((code, names), |(code, names)| Ok(compile::display(code, &parsed("names", &names.0)?)?))
 }
 
 #[pg_extern(sql = false)]
@@ -98,7 +108,11 @@ fn pml_compile_in(org: &str, project: &str, code: &str) -> JsonB {
     JsonB(compiler((org, project, code), |(org, project, code)| {
         let source = Source::parse(code)?;
         let names = names_in(source.references());
-        let options = if names.is_empty() { CompileOptions::default() } else { known(org, project, &names)? };
+        let options = if names.is_empty() {
+            CompileOptions::default()
+        } else {
+            known(org, project, &names, source.references())?
+        };
         compiled(source, &options)
     }))
 }
@@ -122,33 +136,76 @@ thread_local! {
 
 /// What the names mean in a scope, for whoever is asking. An ERROR of the query is a panic until it has left this library,
 /// so that what was parsed is dropped.
-fn known(org: &str, project: &str, names: &[String]) -> Result<CompileOptions> {
+fn known(org: &str, project: &str, names: &[String], references: &References) -> Result<CompileOptions> {
     let asked = Spi::connect(|client| {
         KNOWN.with_borrow_mut(|plan| {
             let plan = match plan {
                 Some(plan) => plan,
                 None => {
-                    let query = "SELECT pml_internal.pml_names_known($1, $2, $3)";
+                    let query = "SELECT pml_internal.pml_names_known($1, $2, $3)::text";
                     let types = [PgBuiltInOids::TEXTOID, PgBuiltInOids::TEXTOID, PgBuiltInOids::TEXTARRAYOID];
                     let types = types.map(pg_sys::BuiltinOid::oid);
                     plan.insert(client.prepare(query, &types)?.keep())
                 }
             };
             let arguments = [org.into(), project.into(), names.to_vec().into()];
-            client.select(&*plan, Some(1), &arguments)?.first().get_one::<JsonB>()
+            client.select(&*plan, Some(1), &arguments)?.first().get_one::<String>()
         })
     });
-    let known = match asked {
-        Ok(known) => known.map_or(Json::Null, |JsonB(known)| known),
-        Err(error) => {
-            let message = format!("The names in the code can't be looked up: {error}");
-            return Err(Report { kind: Kind::Broken, message, detail: None, hint: None });
+    let known = asked.map_err(|error| {
+        let message = format!("The names in the code can't be looked up: {error}");
+        Report { kind: Kind::Broken, message, detail: None, hint: None }
+    })?;
+    let Known { lookup, schemas: known } = serde_json::from_str(known.as_deref().unwrap_or("null"))
+        .map_err(|error| invalid("lookup", &error))?;
+    Ok(CompileOptions { lookup: unambiguous(lookup, references)?, schemas: schemas(known.get())? })
+}
+
+#[derive(Deserialize)]
+struct Known<'a> {
+    lookup: HashMap<String, Meaning>,
+    #[serde(borrow)]
+    schemas: &'a RawValue,
+}
+
+/// What a name in code may mean.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Meaning {
+    Fqdn(String),
+    /// The names of capabilities that differ in spelling only.
+    Several(Vec<String>),
+}
+
+/// The lookup, if it says of each reference which capability is meant.
+fn unambiguous(lookup: HashMap<String, Meaning>, references: &References) -> Result<Lookup> {
+    for reference in &references.found {
+        let meant = reference.candidates.iter().find_map(|name| Some((name, lookup.get(name)?)));
+        if let Some((written, Meaning::Several(names))) = meant {
+            return Err(ambiguous(written, names));
         }
+    }
+    let fqdn = |(name, meaning)| match meaning {
+        Meaning::Fqdn(fqdn) => Some((name, fqdn)),
+        Meaning::Several(_) => None,
     };
-    Ok(CompileOptions {
-        lookup: parsed("look-up", &JsonB(known["lookup"].clone()))?,
-        schemas: parsed("schemas", &JsonB(known["schemas"].clone()))?,
-    })
+    Ok(lookup.into_iter().filter_map(fqdn).collect())
+}
+
+fn ambiguous(written: &str, names: &[String]) -> Report {
+    let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    Report {
+        kind: Kind::InvalidCode,
+        message: format!("Invalid code: \"{written}\" could be any of {}", quoted.join(", ")),
+        detail: None,
+        hint: Some(format!("Write the name in quotes, as it is: mcp[{}](…).", quoted[0])),
+    }
+}
+
+/// The same error for a name that code makes only while it runs.
+#[pg_extern(sql = false)]
+fn pml_refuse_spelling(written: &str, names: Vec<String>) {
+    Report::or_raise::<()>(Err(ambiguous(written, &names)));
 }
 
 fn compiled(source: Source<'_>, options: &CompileOptions) -> Result<Json> {
@@ -184,20 +241,20 @@ fn compiled(source: Source<'_>, options: &CompileOptions) -> Result<Json> {
     }))
 }
 
-/// The structure with its provides edges computed anew.
+/// The structure with its provides edges computed anew; none for one that holds arguments nested too deep for Rust.
 #[pg_extern(sql = false)]
-fn pml_structure_with(structure: JsonB, schemas: JsonB) -> JsonB {
-    compiler((structure, schemas), |(structure, schemas)| {
-        let mut structure: Structure = parsed("structure", structure)?;
-        structure.add_provides(&parsed::<HashMap<String, ToolSchema>>("schemas", schemas)?);
-        Ok(JsonB(json!(structure)))
+fn pml_structure_with(structure: &str, known: &str) -> Option<JsonB> {
+    compiler((structure, known), |(structure, known)| {
+        let Ok(mut structure) = serde_json::from_str::<Structure>(structure) else { return Ok(None) };
+        structure.add_provides(&schemas::<HashMap<_, _>>(known)?);
+        Ok(Some(JsonB(json!(structure))))
     })
 }
 
 /// The edges between tools, from and to one of them or all, each made when it is fetched.
 #[pg_extern(sql = false)]
 fn pml_provides_between(
-    schemas: Option<JsonB>,
+    known: Option<&str>,
     tool: Option<String>,
     at_most: Option<i64>,
 ) -> TableIterator<
@@ -205,7 +262,7 @@ fn pml_provides_between(
     (name!(from_tool, String), name!(to_tool, String), name!(coverage, String), name!(field_mapping, JsonB)),
 > {
     let tools: BTreeMap<String, ToolSchema> =
-        schemas.map(|schemas| compiler(schemas, |schemas| parsed("schemas", schemas))).unwrap_or_default();
+        known.map(|known| compiler(known, |known| schemas(known))).unwrap_or_default();
     let edges = ToolsByInput::of(tools).edges(tool, || {
         pgrx::check_for_interrupts!();
     });
@@ -237,7 +294,7 @@ fn source_code(source: &Json) -> Result<String> {
             _ => Err(argument("The source has no code".to_owned(), SOURCE_FORMS)),
         },
         Some("dag") => {
-            let dag: Dag = parsed("dagStructure", &JsonB(source["dagStructure"].clone()))?;
+            let dag: Dag = parsed("dagStructure", &source["dagStructure"])?;
             if dag.tasks.is_empty() {
                 return Err(argument("The DAG has no tasks".to_owned(), SOURCE_FORMS));
             }
@@ -258,7 +315,7 @@ fn source_code(source: &Json) -> Result<String> {
 
 /// Code and parameters of what calls one after the other: `[{"name": …, "input": …, "output": …}]`.
 #[pg_extern(sql = false)]
-fn pml_pipeline(sources: JsonB) -> JsonB {
+fn pml_pipeline(sources: &str) -> JsonB {
     #[derive(Deserialize)]
     struct Step {
         name: String,
@@ -266,7 +323,7 @@ fn pml_pipeline(sources: JsonB) -> JsonB {
         schema: ToolSchema,
     }
     compiler(sources, |sources| {
-        let steps: Vec<Step> = parsed("sources", sources)?;
+        let steps: Vec<Step> = serde_json::from_str(sources).map_err(|error| invalid("sources", &error))?;
         let steps = steps.into_iter().map(|step| PipelineSource { name: step.name, schema: step.schema });
         let made = compile::pipeline(&steps.collect::<Vec<_>>())?;
         Ok(JsonB(json!({ "code": made.code, "parameters": made.parameters })))

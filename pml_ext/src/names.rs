@@ -27,6 +27,19 @@ fn pml_scoped(org: &str, project: &str, name: &str) -> String {
     [org, ".", project, ":", name].concat()
 }
 
+/// What all spellings of a name have in common: `my-odd_name`, `myOddName` and `my_odd_name`, which is the one that can be
+/// written as an identifier.
+#[pg_extern(sql = false)]
+fn pml_spelling(name: &str) -> String {
+    let snake = pml_compile::snake_case(name);
+    let snake = snake.strip_prefix(':').unwrap_or(&snake);
+    let identifier = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    match snake.split_once(':') {
+        Some((namespace, action)) => [&identifier(namespace), ":", &identifier(action)].concat(),
+        None => identifier(snake),
+    }
+}
+
 #[pg_extern(sql = false)]
 fn pml_check_part<'a>(what: Option<&str>, value: Option<&'a str>) -> Option<&'a str> {
     const KNOWN: [&str; 5] = ["org", "project", "namespace", "action", "server name"];

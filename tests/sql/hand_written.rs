@@ -14,9 +14,18 @@ SELECT pml_register_tools('files', '[{"name": "read", "inputSchema": {"type": "o
 /// The tables that admins may write, each with a row that could be inserted.
 const TABLES: [(&str, &str); 3] = [
     ("capability_records", "display_name => 'fresh:one', code_snippet => 'return 5'"),
-    ("capability_aliases", "org => 'local', project => 'default', alias => 'fresh:one', target_fqdn => id_of('known:one')"),
-    ("tool_schema", "org => 'local', project => 'default', tool_id => 'files:write', server_id => 'files', name => 'write'"),
+    (
+        "capability_aliases",
+        "org => 'local', project => 'default', alias => 'fresh:one', target_fqdn => id_of('known:one')",
+    ),
+    (
+        "tool_schema",
+        "org => 'local', project => 'default', tool_id => 'files:write', server_id => 'files', name => 'write'",
+    ),
 ];
+
+/// Every run updates these, so that no trigger looks at them.
+const COUNTS: [&str; 3] = ["usage_count", "success_count", "total_latency_ms"];
 
 fn odd_values(kind: &str) -> Vec<&'static str> {
     let mut values = match kind {
@@ -85,10 +94,11 @@ fn odd_values_are_refused_in_words() {
         let given: Vec<(&str, &str)> = row.split(", ").map(|part| part.split_once(" => ").unwrap()).collect();
         for column in &columns {
             let (column, kind): (String, String) = (column.get(0), column.get(1));
+            let is_count = COUNTS.contains(&column.as_str());
             for value in odd_values(&kind) {
                 let value = format!("{value}::{kind}");
                 let rows = db.texts(&format!("SELECT ctid::text FROM pml.{table} WHERE org <> 'pml'"));
-                for ctid in rows {
+                for ctid in rows.into_iter().filter(|_| !is_count) {
                     let update = format!("UPDATE pml.{table} SET {column} = {value} WHERE ctid = '{ctid}'");
                     try_out(&mut db, &mut findings, &update, &[]);
                 }

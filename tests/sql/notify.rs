@@ -41,7 +41,7 @@ fn changes_of_the_tool_list_are_heard_with_their_scope() {
         ("SELECT pml_register_tool('fs', 'read')", &scope),
         ("SELECT pml_register_tool('fs', 'read')", &silence),
         ("UPDATE pml.tool_schema SET cached_at = now()", &silence),
-        ("UPDATE pml.tool_schema SET server_id = 'files'", &scope),
+        ("UPDATE pml.tool_schema SET server_id = 'files', tool_id = 'files:read'", &scope),
         ("DELETE FROM pml.tool_schema", &scope),
         ("SELECT pml_update('d', 'return { a: 1 }')", &silence),
         ("SELECT pml_update('d', 'return { a: 1 }', output_schema => '{\"type\": \"object\"}')", &scope),

@@ -15,7 +15,8 @@ use crate::{
 
 /// Ours, or with our message; each has a hint.
 const ALLOWED: [&str; 12] = [
-    "PM001", "PM002", "PM003", "PM004", "PM005", "PM006", "PM007", "PM008", "22023", "22004", "2BP01", "42704",
+    "PM001", "PM002", "PM003", "PM004", "PM005", "PM006", "PM007", "PM008", "22023", "22004", "2BP01",
+    "42704",
 ];
 /// What Postgres says of a function that only proxies and admins may call.
 const NO_PRIVILEGE: &str = "permission denied for function";
@@ -29,7 +30,10 @@ impl Findings {
         let code = error.code().code();
         let shows_a_table = error.constraint().or(error.table()).or(error.column()).is_some();
         let is_ours = ALLOWED.contains(&code) && error.hint().is_some() && !shows_a_table;
-        if is_ours || code == "42501" && error.message().starts_with(NO_PRIVILEGE) {
+        if is_ours
+            || is_of_their_own_table(statement, error)
+            || code == "42501" && error.message().starts_with(NO_PRIVILEGE)
+        {
             return;
         }
         let said: String = error.message().chars().filter(|c| !c.is_ascii_digit()).take(200).collect();
@@ -39,14 +43,27 @@ impl Findings {
     }
 
     pub(crate) fn check(&self) {
-        let list: Vec<_> = self.0.iter().map(|(said, statement)| format!("{said}\n    {statement}")).collect();
+        let list: Vec<_> =
+            self.0.iter().map(|(said, statement)| format!("{said}\n    {statement}")).collect();
         assert!(list.is_empty(), "{} kinds of error that aren't ours:\n{}", list.len(), list.join("\n"));
     }
 }
 
+/// Who writes a table by hand may be told that one of its columns is NULL, or that its key is there already.
+fn is_of_their_own_table(statement: &str, error: &DbError) -> bool {
+    let is_own = error.table().is_some_and(|table| {
+        statement.starts_with(&format!("INSERT INTO pml.{table} "))
+            || statement.starts_with(&format!("UPDATE pml.{table} "))
+    });
+    let is_key = || error.constraint().is_some_and(|name| name.ends_with("_pkey"));
+    is_own && (error.code().code() == "23502" || error.code().code() == "23505" && is_key())
+}
+
 /// Runs a statement and what is checked when it is committed, then those that read what it wrote, and takes it all back.
 pub(crate) fn try_out(db: &mut Client, findings: &mut Findings, statement: &str, readers: &[&str]) {
-    let tried = db.batch_execute(&format!("SAVEPOINT before; {statement}; SET CONSTRAINTS ALL IMMEDIATE"));
+    let tried = db.batch_execute(&format!(
+        "SAVEPOINT before; SET CONSTRAINTS ALL DEFERRED; {statement}; SET CONSTRAINTS ALL IMMEDIATE"
+    ));
     match tried {
         Ok(()) => {
             for reader in readers {
@@ -54,7 +71,8 @@ pub(crate) fn try_out(db: &mut Client, findings: &mut Findings, statement: &str,
             }
         }
         Err(error) => {
-            findings.note(statement, error.as_db_error().unwrap_or_else(|| panic!("{statement:.300}: {error}")));
+            findings
+                .note(statement, error.as_db_error().unwrap_or_else(|| panic!("{statement:.300}: {error}")));
         }
     }
     db.batch_execute("ROLLBACK TO before; RELEASE before").unwrap();
@@ -93,7 +111,8 @@ fn world() -> World {
          SELECT pml_register_tools('files', '[{"name": "read", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}}]')"#,
     )
     .unwrap();
-    let plan = bob.begin(&json!({"code": "return await mcp.files.read({ path: args.p })", "args": {"p": "x"}}));
+    let plan =
+        bob.begin(&json!({"code": "return await mcp.files.read({ path: args.p })", "args": {"p": "x"}}));
     let mut texts = db.texts("SELECT id FROM pml.capability_records WHERE org <> 'pml'");
     texts.extend(db.texts("SELECT display_name FROM pml.capability_records WHERE org <> 'pml'"));
     texts.extend(TEXTS.map(str::to_owned));
@@ -214,7 +233,8 @@ const JSON_TEXTS: [&str; 3] = ["\"\\u0000\"", "\"\\ud800\"", "{\"a\\u0000b\": 1,
 
 impl World {
     fn odd(&self, kind: &str) -> Vec<String> {
-        let cast = |values: &[&str]| values.iter().map(|value| format!("{value}::{kind}")).collect::<Vec<_>>();
+        let cast =
+            |values: &[&str]| values.iter().map(|value| format!("{value}::{kind}")).collect::<Vec<_>>();
         let mut values = match kind {
             "text" | "name" => self.texts.iter().map(|text| format!("{}::{kind}", quoted(text))).collect(),
             "json" | "jsonb" => {
@@ -295,7 +315,8 @@ impl World {
             .parameters
             .iter()
             .filter_map(|parameter| {
-                let odd = given.iter().find(|(odd, _)| odd.name == parameter.name).map(|(_, value)| value.clone());
+                let odd =
+                    given.iter().find(|(odd, _)| odd.name == parameter.name).map(|(_, value)| value.clone());
                 let value = match odd {
                     Some(value) => value,
                     None if parameter.has_default => return None,
@@ -312,7 +333,8 @@ impl World {
         let mut sessions = vec![self.database.connect()];
         sessions.extend(["bob", "eve", "gate"].map(|kind| self.database.connect_as(kind)));
         for db in &mut sessions {
-            db.batch_execute("SET client_min_messages = error; SET statement_timeout = '60s'; BEGIN").unwrap();
+            db.batch_execute("SET client_min_messages = error; SET statement_timeout = '60s'; BEGIN")
+                .unwrap();
         }
         sessions
     }
@@ -412,7 +434,12 @@ fn variations_inside(value: &Value, values: &[Value]) -> Vec<Value> {
 /// What JSON that agents and proxies send may hold; a number that is too large for Rust's JSON is put in as text.
 fn odd_values() -> Vec<Value> {
     let mut values: Vec<Value> = JSONS.iter().filter_map(|text| text.parse().ok()).collect();
-    values.extend([json!("x".repeat(10_000)), json!("a\u{1}b"), json!("1e400 as a number"), json!("null char")]);
+    values.extend([
+        json!("x".repeat(10_000)),
+        json!("a\u{1}b"),
+        json!("1e400 as a number"),
+        json!("null char"),
+    ]);
     values
 }
 
@@ -451,22 +478,62 @@ fn objects_with_odd_fields_are_refused_with_an_error_of_ours() {
                    "run": {"success": false, "fqdn": "x", "version": 1, "tasks": [
                      {"kind": "capability", "target": "known:one", "success": true}]}}]});
     let cases = [
-        ("pml_begin(", "jsonb", ")", json!({"code": "return args.a", "name": "fresh:one", "intent": "x", "args": {"a": 1}, "description": "x", "options": {"timeout": 5}})),
+        (
+            "pml_begin(",
+            "jsonb",
+            ")",
+            json!({"code": "return args.a", "name": "fresh:one", "intent": "x", "args": {"a": 1}, "description": "x", "options": {"timeout": 5}}),
+        ),
         ("pml_begin(", "jsonb", ")", json!({"source": dag, "name": "fresh:one", "args": {}})),
         ("pml_begin(", "jsonb", ")", json!({"source": tool, "name": "fresh:one", "args": {}})),
-        ("pml_begin(", "jsonb", ")", json!({"capability": "known:one", "args": {"a": 1}, "servers": ["files"]})),
+        (
+            "pml_begin(",
+            "jsonb",
+            ")",
+            json!({"capability": "known:one", "args": {"a": 1}, "servers": ["files"]}),
+        ),
         ("pml_begin(", "jsonb", ")", json!({"tool": "mcp__files__read", "args": {"path": 1}})),
         ("pml_begin(", "jsonb", ")", json!({"intent": "read", "servers": ["files"]})),
         ("pml_register(source => ", "jsonb", ", name => 'fresh:one')", dag.clone()),
         ("pml_register(source => ", "jsonb", ", name => 'fresh:one')", tool.clone()),
         ("pml_update('known:one', source => ", "jsonb", ")", tool),
         ("pml_update('known:one', source => ", "jsonb", ")", dag),
-        ("pml_register('return args.a', 'fresh:one', parameters_schema => ", "jsonb", ")", json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}, "required": ["a"]})),
-        ("pml_register('return args.a', 'fresh:one', output_schema => ", "jsonb", ")", json!({"type": "object", "properties": {"a": {"type": "string"}}})),
-        ("pml_check_args('{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"integer\"}}}', ", "jsonb", ")", json!({"a": 1})),
-        ("pml_register_tools('files', ", "json", ")", json!([{"name": "read", "description": "x", "title": "x", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}, "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}])),
-        ("pml_register_tool('files', 'read', input_schema => ", "jsonb", ")", json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})),
-        ("pml_tools_used(gen_random_uuid(), ", "jsonb", ")", json!([{"server": "files", "tool": "read", "success": true, "duration_ms": 1, "error": "x", "ago_ms": 5}])),
+        (
+            "pml_register('return args.a', 'fresh:one', parameters_schema => ",
+            "jsonb",
+            ")",
+            json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}, "required": ["a"]}),
+        ),
+        (
+            "pml_register('return args.a', 'fresh:one', output_schema => ",
+            "jsonb",
+            ")",
+            json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+        ),
+        (
+            "pml_check_args('{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"integer\"}}}', ",
+            "jsonb",
+            ")",
+            json!({"a": 1}),
+        ),
+        (
+            "pml_register_tools('files', ",
+            "json",
+            ")",
+            json!([{"name": "read", "description": "x", "title": "x", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}, "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}]),
+        ),
+        (
+            "pml_register_tool('files', 'read', input_schema => ",
+            "jsonb",
+            ")",
+            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+        ),
+        (
+            "pml_tools_used(gen_random_uuid(), ",
+            "jsonb",
+            ")",
+            json!([{"server": "files", "tool": "read", "success": true, "duration_ms": 1, "error": "x", "ago_ms": 5}]),
+        ),
         (&format!("pml_finish('{}', ", world.workflow), "json", ")", outcome),
     ];
     let values = odd_values();
@@ -474,10 +541,47 @@ fn objects_with_odd_fields_are_refused_with_an_error_of_ours() {
         for variation in variations(object, &values) {
             let statement = format!("SELECT {before}{}{after}", as_sql(&variation, kind));
             let is_kept = before.starts_with("pml_register") || before.starts_with("pml_update");
-            for db in &mut sessions[..2] {
-                try_out(db, &mut findings, &statement, if is_kept { &READERS } else { &[] });
-            }
+            let (admins, others) = sessions.split_at_mut(1);
+            try_out(&mut admins[0], &mut findings, &statement, &[]);
+            try_out(&mut others[0], &mut findings, &statement, if is_kept { &READERS } else { &[] });
         }
+    }
+    findings.check();
+}
+
+/// Rust reads 127 levels; Postgres and the compiler allow more.
+#[test]
+fn what_is_nested_deep_holds_up_nothing_else() {
+    let mut db = Database::new().connect();
+    let lists = |depth| ["[".repeat(depth), "]".repeat(depth)].concat();
+    let objects = ["{ a: ".repeat(150), "1".to_owned(), " }".repeat(150)].concat();
+    db.batch_execute(&format!(
+        r#"SELECT pml_register_tools('files', '[{{"name": "read"}}]');
+           SELECT pml_register('return mcp.files.read({{ path: {} }})', 'deep:literal'), pml_register('return {objects}', 'deep:output')"#,
+        lists(200)
+    ))
+    .unwrap();
+    let schema = r#"{"type": "object", "properties": {"path": {"type": "string"}}}"#;
+    db.batch_execute(&format!(
+        r#"SELECT pml_register_tools('files', '[{{"name": "read", "inputSchema": {schema}}}]');
+           SELECT pml_register('return mcp.deep.output()', 'deep:caller'); SELECT * FROM pml_provides();
+           SELECT pml_begin('{{"capability": "deep:literal"}}'), pml_whois('deep:literal')"#
+    ))
+    .unwrap();
+    let mut findings = Findings::default();
+    db.batch_execute("BEGIN").unwrap();
+    for statement in [
+        "SELECT pml_merge(ARRAY['deep:output', 'deep:caller'], 'deep:merged')".to_owned(),
+        format!(
+            "SELECT pml_register_tools('files', '[{{\"name\": \"read\", \"inputSchema\": {{\"default\": {}}}}}]')",
+            lists(200)
+        ),
+        format!(
+            "SELECT pml_register_tool('files', 'read', input_schema => '{{\"default\": {}}}')",
+            lists(200)
+        ),
+    ] {
+        try_out(&mut db, &mut findings, &statement, &[]);
     }
     findings.check();
 }
@@ -487,7 +591,8 @@ fn tools_of_agents_refuse_odd_arguments_with_an_error_of_ours() {
     let world = world();
     let mut sessions = world.sessions();
     let mut findings = Findings::default();
-    let rows = sessions[0].query("SELECT name, definition -> 'inputSchema' FROM pml_agent_tools()", &[]).unwrap();
+    let rows =
+        sessions[0].query("SELECT name, definition -> 'inputSchema' FROM pml_agent_tools()", &[]).unwrap();
     let values = odd_values();
     for row in rows {
         let (tool, schema): (String, Value) = (row.get(0), row.get(1));

@@ -51,7 +51,8 @@ fn a_tool_is_listed_as_its_server_gives_it() {
     }
     // Nobody is shown what isn't so any more.
     let stale = "UPDATE pml.tool_schema SET description = 'another'";
-    assert_eq!(db.refusal(stale).code().code(), "23514");
+    let error = db.refusal(stale);
+    assert_eq!(error.code().code(), "22023", "{}", error.message());
     db.batch_execute("SELECT pml_register_tool('fs', 'read', 'another')").unwrap();
     assert_eq!(db.number("SELECT count(*) FROM pml_tools() WHERE definition IS NULL"), 1);
 }

@@ -109,7 +109,7 @@ fn aliases_written_by_hand_stay_consistent() {
         (insert("other", &fqdn, "default"), "PM003"),
         (insert("a", &fqdn, "default"), "PM004"),
         (insert("elsewhere", &fqdn, "mobile"), "PM004"),
-        (insert("nowhere", "local.default.util.no.abcd", "default"), "23503"),
+        (insert("nowhere", "local.default.util.no.abcd", "default"), "PM004"),
         ("UPDATE pml.capability_aliases SET alias = 'x'".to_owned(), "PM007"),
     ] {
         assert_eq!(db.refusal(&statement).code().code(), code, "{statement}");

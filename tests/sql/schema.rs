@@ -66,6 +66,44 @@ fn functions_that_run_sql_pin_their_search_path() {
     assert_eq!(foreign, [""; 0]);
 }
 
+/// A bare name in an SQL function is a column's first: a column that is added later would take a parameter's place unseen.
+/// So each function is made anew with other names for its parameters, which bare ones don't find.
+#[test]
+fn sql_functions_qualify_their_parameters() {
+    let mut db = Database::new().connect();
+    let functions = db
+        .query(
+            "SELECT p.proname::text, p.prosrc, pg_get_function_result(p.oid), (p.proargnames)[1:p.pronargs],
+                    ARRAY(SELECT format_type(a, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (a, n) ORDER BY n),
+                    NOT p.proretset AND p.proallargtypes IS NOT NULL
+             FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+             WHERE p.pronamespace = 'pml_internal'::regnamespace AND l.lanname = 'sql' AND p.prosqlbody IS NULL AND p.pronargs > 0",
+            &[],
+        )
+        .unwrap();
+    assert!(functions.len() > 20);
+    let mut bare = Vec::new();
+    for row in functions {
+        let (name, mut body, result): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+        let (names, kinds): (Vec<String>, Vec<String>) = (row.get(3), row.get(4));
+        for parameter in &names {
+            for written in [format!("{name}.{parameter}"), format!("{name}.\"{parameter}\"")] {
+                body = body.replace(&written, &format!("{name}.renamed_{parameter}"));
+            }
+        }
+        let parameters: Vec<String> =
+            names.iter().zip(&kinds).map(|(name, kind)| format!("renamed_{name} {kind}")).collect();
+        let create = format!(
+            "CREATE FUNCTION pg_temp.{name}({}) RETURNS {result} LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $function$ {body} $function$",
+            parameters.join(", ")
+        );
+        if let Err(error) = db.batch_execute(&create) {
+            bare.push(format!("{name}: {}", error.as_db_error().map_or("", |error| error.message())));
+        }
+    }
+    assert_eq!(bare, [""; 0]);
+}
+
 /// By name, and with the function's name where a column could be meant.
 #[test]
 fn no_function_calls_its_parameters_by_number() {

@@ -98,7 +98,7 @@ fn a_clash_gets_a_suffix_that_stays() {
     db.batch_execute("SELECT pml_register_tool('a', 'b_c', 'changed')").unwrap();
     assert_eq!(db.text("SELECT tool_name FROM pml_tools() WHERE kind = 'tool'", &[]).unwrap(), tool);
     // And the deleted one's name doesn't come to mean something else.
-    db.batch_execute("SELECT pml_register('return 3', 'a:b-c'), pml_register('return 4', 'a:b_:c')").unwrap();
+    db.batch_execute("SELECT pml_register_tools('a', '[]'); SELECT pml_register('return 3', 'a:b-c'), pml_register('return 4', 'a:b_:c')").unwrap();
     assert!(listed(&mut db).iter().all(|(name, _)| *name != first));
 }
 
