@@ -116,7 +116,7 @@ COMMENT ON FUNCTION pml_internal.pml_schema_keys(jsonb) IS 'The keys that an obj
 CREATE FUNCTION pml_internal.pml_agent_tool_schema(tool text) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT (t.definition -> 'inputSchema')::jsonb FROM pml_internal.pml_agent_tools() AS t WHERE t.name = tool
+  SELECT (t.definition -> 'inputSchema')::jsonb FROM pml_internal.pml_agent_tools() AS t WHERE t.name = pml_agent_tool_schema.tool
 $$;
 COMMENT ON FUNCTION pml_internal.pml_agent_tool_schema(text) IS 'What one of the tools of agents takes; NULL if there is none of that name';
 

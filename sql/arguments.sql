@@ -53,7 +53,7 @@ CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_object_agg(lower(regexp_replace(a.key, '([a-z])([A-Z])', '\1_\2', 'g')), a.value), '{}')
-  FROM jsonb_each(arguments) AS a
+  FROM jsonb_each(pml_snake_keys.arguments) AS a
 $$;
 COMMENT ON FUNCTION pml_internal.pml_snake_keys(jsonb) IS 'An object with its keys in snake_case';
 

@@ -44,7 +44,7 @@ CREATE FUNCTION pml_internal.pml_suggestions(intent text, servers text[]) RETURN
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'inputSchema', s.input_schema,
                'score', s.score) ORDER BY s.score DESC, s.name), '[]')
-      FROM pml_internal.pml_search(pml_suggestions.intent, 'tool', servers, NULL, 5, 0) AS s),
+      FROM pml_internal.pml_search(pml_suggestions.intent, 'tool', pml_suggestions.servers, NULL, 5, 0) AS s),
     'capabilities', (
       SELECT coalesce(jsonb_agg(jsonb_build_object(
                'name', s.name, 'tool', s.tool_name, 'description', s.description, 'parameters', s.input_schema,

@@ -21,7 +21,7 @@ CREATE FUNCTION pml_internal.pml_cap_lookup(spec text) RETURNS jsonb
            'success_rate', l.success_rate, 'via_alias', l.via_alias, 'parameters', v.parameters_schema,
            'tool', pml_internal.pml_tool_name_of(l.fqdn), '_meta', jsonb_build_object('fqdn', l.fqdn))
          || pml_internal.pml_shown_clash(r.org, r.project, r.display_name)
-  FROM pml_internal.pml_lookup(spec) AS l
+  FROM pml_internal.pml_lookup(pml_cap_lookup.spec) AS l
   JOIN pml.capability_records r ON r.id = l.fqdn
   JOIN pml.capability_versions v ON v.capability_fqdn = l.fqdn AND v.version = l.version
 $$;
@@ -42,7 +42,7 @@ CREATE FUNCTION pml_internal.pml_cap_whois(spec text) RETURNS jsonb
               'dependents', pml_internal.pml_names_here(ARRAY(SELECT jsonb_array_elements_text(w.who -> 'dependents'))),
               '_meta', jsonb_build_object('fqdn', w.who -> 'fqdn', 'hash', w.who -> 'code_hash',
                                           'forkedFrom', w.who -> 'forked_from'))
-  FROM (SELECT pml_internal.pml_whois(spec) AS who OFFSET 0) AS w
+  FROM (SELECT pml_internal.pml_whois(pml_cap_whois.spec) AS who OFFSET 0) AS w
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_whois(text) IS 'The tool cap_whois';
 
@@ -50,16 +50,17 @@ CREATE FUNCTION pml_internal.pml_cap_list(arguments jsonb) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   WITH page AS MATERIALIZED (
-    SELECT least(greatest(coalesce((arguments ->> 'limit')::bigint, 50), 0), 500) AS size,
-           greatest(coalesce((arguments ->> 'offset')::bigint, 0), 0) AS start),
+    SELECT pml_cap_list.arguments AS given,
+           least(greatest(coalesce((pml_cap_list.arguments ->> 'limit')::bigint, 50), 0), 500) AS size,
+           greatest(coalesce((pml_cap_list.arguments ->> 'offset')::bigint, 0), 0) AS start),
   found AS MATERIALIZED (
     SELECT l.*, row_number() OVER () AS place
     FROM page, pml_internal.pml_list(
-      arguments ->> 'pattern', arguments ->> 'namespace', (arguments ->> 'named_only')::boolean,
-      (arguments ->> 'unnamed_only')::boolean, arguments ->> 'created_by',
-      CASE WHEN arguments ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(arguments -> 'tags')) END,
-      arguments ->> 'visibility', coalesce(arguments ->> 'sort_by', 'usage'), page.size + 1, page.start,
-      arguments ->> 'version_tag', coalesce(arguments ->> 'record_type', 'capability')) AS l)
+      page.given ->> 'pattern', page.given ->> 'namespace', (page.given ->> 'named_only')::boolean,
+      (page.given ->> 'unnamed_only')::boolean, page.given ->> 'created_by',
+      CASE WHEN page.given ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(page.given -> 'tags')) END,
+      page.given ->> 'visibility', coalesce(page.given ->> 'sort_by', 'usage'), page.size + 1, page.start,
+      page.given ->> 'version_tag', coalesce(page.given ->> 'record_type', 'capability')) AS l)
   SELECT jsonb_build_object(
     'capabilities', coalesce(jsonb_agg(jsonb_build_object(
         'name', f.name, 'description', f.description, 'namespace', f.namespace, 'visibility', f.visibility,
@@ -80,9 +81,9 @@ CREATE FUNCTION pml_internal.pml_cap_history(spec text, "limit" bigint, "offset"
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
     'name', (SELECT pml_internal.pml_name_here(r.org, r.project, r.display_name) FROM pml.capability_records r
-             WHERE r.id = pml_internal.pml_resolve(spec)),
+             WHERE r.id = pml_internal.pml_resolve(pml_cap_history.spec)),
     'versions', (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.version DESC), '[]')
-                 FROM (SELECT * FROM pml_internal.pml_history(spec)
+                 FROM (SELECT * FROM pml_internal.pml_history(pml_cap_history.spec)
                        LIMIT least(greatest(coalesce(pml_cap_history."limit", 50), 0), 500)
                        OFFSET greatest(coalesce(pml_cap_history."offset", 0), 0)) AS h))
 $$;

@@ -7,7 +7,7 @@ CREATE FUNCTION pml_internal.pml_history(spec text)
   WITH steps AS (
     SELECT v.*, coalesce(lag(shown.code) OVER past, '') AS before, coalesce(shown.code, '') AS after,
            coalesce('version ' || lag(v.version) OVER past, 'nothing') AS before_label
-    FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
+    FROM (SELECT pml_internal.pml_locate(pml_history.spec) AS at OFFSET 0) AS found
     JOIN pml.capability_versions v ON v.capability_fqdn = (found.at).fqdn AND v.version <= (found.at).version
     CROSS JOIN LATERAL (SELECT coalesce(pml_internal.pml_display_code(v.code_snippet), v.code_url) AS code) AS shown
     WINDOW past AS (ORDER BY v.version))

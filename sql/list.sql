@@ -16,7 +16,8 @@ CREATE FUNCTION pml_internal.pml_list(
            pml_internal.pml_glob_to_like(pml_list.namespace) AS namespace_pattern,
            pml_internal.pml_glob_to_like(pml_list.version_tag) AS tag_pattern,
            pml_internal.pml_glob_to_like(pml_list.created_by) AS creator_pattern
-    WHERE pml_internal.pml_check_list(named_only, unnamed_only, visibility, sort_by, record_type))
+    WHERE pml_internal.pml_check_list(
+            pml_list.named_only, pml_list.unnamed_only, pml_list.visibility, pml_list.sort_by, pml_list.record_type))
   SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name), r.description,
          pml_internal.pml_display_namespace(r.display_name, r.namespace), r.visibility, r.routing,
          r.version, r.version_tag, r.tags, used.uses,

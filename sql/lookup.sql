@@ -9,7 +9,7 @@ CREATE FUNCTION pml_internal.pml_lookup(spec text)
   SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
          r.visibility, r.routing, v.code_url, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), (found.at).alias
-  FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
+  FROM (SELECT pml_internal.pml_locate(pml_lookup.spec) AS at OFFSET 0) AS found
   JOIN pml.capability_records r ON r.id = (found.at).fqdn
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = (found.at).version
@@ -20,7 +20,7 @@ CREATE FUNCTION pml_internal.pml_code(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT pml_internal.pml_display_code(v.code_snippet)
-  FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
+  FROM (SELECT pml_internal.pml_locate(pml_code.spec) AS at OFFSET 0) AS found
   JOIN pml.capability_versions v ON v.capability_fqdn = (found.at).fqdn AND v.version = (found.at).version
 $$;
 COMMENT ON FUNCTION pml_internal.pml_code(text) IS
@@ -70,7 +70,7 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
                                                                  'renamed_at', h.renamed_at, 'renamed_by', h.renamed_by)
                                               ORDER BY h.id), '[]')
                     FROM pml.capability_rename_history h WHERE h.capability_id = r.id))
-  FROM (SELECT pml_internal.pml_locate(spec) AS at OFFSET 0) AS found
+  FROM (SELECT pml_internal.pml_locate(pml_whois.spec) AS at OFFSET 0) AS found
   JOIN pml.capability_records r ON r.id = (found.at).fqdn
   CROSS JOIN LATERAL pml_internal.pml_used(r.id, r.usage_count, r.success_count, r.total_latency_ms) AS used
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = (found.at).version

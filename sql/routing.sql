@@ -74,7 +74,7 @@ COMMENT ON FUNCTION pml_internal.pml_follow_routing(pml.capability_records, text
 CREATE FUNCTION pml_internal.pml_routing(tools text[]) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pml_internal.pml_routing_in(pml_internal.pml_org(), pml_internal.pml_project(), tools)
+  SELECT pml_internal.pml_routing_in(pml_internal.pml_org(), pml_internal.pml_project(), pml_routing.tools)
 $$;
 COMMENT ON FUNCTION pml_internal.pml_routing(text[]) IS
   'local if any of the tools (server:tool) belongs to a local server or is a local capability, else cloud';

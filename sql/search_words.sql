@@ -38,8 +38,10 @@ CREATE FUNCTION pml_internal.pml_search_score(search tsvector, queries tsquery[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
   -- How many of the words are found, and where. 0.6079 is what ts_rank gives for one word of full weight.
-  SELECT round((0.7 * (SELECT count(*) FROM unnest(queries) AS q WHERE pml_search_score.search @@ q) / cardinality(queries)
-              + 0.3 * least(1, ts_rank('{0.1, 0.2, 0.4, 1}', pml_search_score.search, query) / 0.6079))::numeric, 4)::real
+  SELECT round((0.7 * (SELECT count(*) FROM unnest(pml_search_score.queries) AS q WHERE pml_search_score.search @@ q)
+                  / cardinality(pml_search_score.queries)
+              + 0.3 * least(1, ts_rank('{0.1, 0.2, 0.4, 1}', pml_search_score.search, pml_search_score.query)
+                               / 0.6079))::numeric, 4)::real
 $$;
 COMMENT ON FUNCTION pml_internal.pml_search_score(tsvector, tsquery[], tsquery) IS 'How well a row answers the words, from 0 to 1';
 

@@ -11,7 +11,7 @@ CREATE FUNCTION pml_internal.pml_names_here(fqdns text[]) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_agg(DISTINCT pml_internal.pml_name_here(r.org, r.project, r.display_name)), '[]')
-  FROM pml.capability_records r WHERE r.id = ANY (fqdns)
+  FROM pml.capability_records r WHERE r.id = ANY (pml_names_here.fqdns)
 $$;
 COMMENT ON FUNCTION pml_internal.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
 

@@ -99,9 +99,10 @@ CREATE FUNCTION pml_internal.pml_used(fqdn text, own_uses bigint, own_successes 
   RETURNS TABLE (uses bigint, successes bigint, latency_ms bigint)
   LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
 BEGIN ATOMIC
-  SELECT (own_uses + coalesce(sum(u.uses), 0))::bigint, (own_successes + coalesce(sum(u.successes), 0))::bigint,
-         (own_latency_ms + coalesce(sum(u.latency_ms), 0))::bigint
-  FROM pml.capability_usage u WHERE u.capability_fqdn = fqdn;
+  SELECT (pml_used.own_uses + coalesce(sum(u.uses), 0))::bigint,
+         (pml_used.own_successes + coalesce(sum(u.successes), 0))::bigint,
+         (pml_used.own_latency_ms + coalesce(sum(u.latency_ms), 0))::bigint
+  FROM pml.capability_usage u WHERE u.capability_fqdn = pml_used.fqdn;
 END;
 COMMENT ON FUNCTION pml_internal.pml_used(text, bigint, bigint, bigint) IS
   'How often a capability was used: by its own scope, as its record says, and by others';

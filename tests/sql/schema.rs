@@ -74,8 +74,7 @@ fn sql_functions_qualify_their_parameters() {
     let functions = db
         .query(
             "SELECT p.proname::text, p.prosrc, pg_get_function_result(p.oid), (p.proargnames)[1:p.pronargs],
-                    ARRAY(SELECT format_type(a, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (a, n) ORDER BY n),
-                    NOT p.proretset AND p.proallargtypes IS NOT NULL
+                    ARRAY(SELECT format_type(a, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (a, n) ORDER BY n)
              FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
              WHERE p.pronamespace = 'pml_internal'::regnamespace AND l.lanname = 'sql' AND p.prosqlbody IS NULL AND p.pronargs > 0",
             &[],
