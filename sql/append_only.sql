@@ -1,4 +1,4 @@
--- History is only added to, and a record is never removed, whoever writes.
+-- Append-only tables: history is never changed and a record never removed, not even by admins.
 
 CREATE FUNCTION pml_internal.pml_refuse_change() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER

@@ -1,4 +1,4 @@
--- What callers give, checked: against a schema, against the keys of an object, against a list of choices.
+-- Checks of what callers pass in: against a JSON schema, the keys of an object, a list of choices.
 
 CREATE FUNCTION pml_internal.pml_checked_args(schema text, args text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_args_wrapper';

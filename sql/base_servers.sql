@@ -1,4 +1,4 @@
--- The base servers. Their times are fixed, so that they are the same rows in every database.
+-- The base servers. Their timestamps are fixed, so that the rows are identical in every database.
 INSERT INTO pml.capability_records
   (id, org, project, namespace, action, hash, code_hash, display_name, record_type, created_by, created_at,
    updated_by, updated_at, version_tag, visibility, routing, routing_explicit, code_url, description)

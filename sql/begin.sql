@@ -1,10 +1,10 @@
--- Before a run: what is asked for becomes a plan. pml_finish says what came of it.
+-- Begins a run: turns a request into a plan. pml_finish takes the outcome.
 
 CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- Other clients call it so.
+  -- What other clients call it.
   id_key text := CASE WHEN jsonb_typeof(request) = 'object' AND NOT request ? 'capability'
                       THEN (SELECT key FROM unnest('{capabilityId,capability_id}'::text[]) AS key WHERE request ? key LIMIT 1) END;
   given jsonb := CASE WHEN id_key IS NULL THEN request
@@ -98,7 +98,7 @@ BEGIN
   IF new_name IS NOT NULL THEN
     PERFORM pml_internal.pml_check_not_recursive(code, new_name);
     PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
-    -- A name that is a tool's is told after the run, which needs no name.
+    -- A clash with a tool's name is reported after the run, which needs no name.
     PERFORM pml_internal.pml_check_name_untaken(here_org, here_project, new_name, existing.id);
     IF pml_internal.pml_is_taken(new_name, existing.id) THEN
       PERFORM pml_internal.pml_name_taken(here_org, here_project, new_name);
@@ -112,7 +112,7 @@ BEGIN
     'workflow_id', pml_internal.pml_keep_workflow('direct', request ->> 'intent', args, dag,
       jsonb_strip_nulls(jsonb_build_object('code', compiled -> 'linked', 'hash', compiled -> 'hash', 'name', new_name,
         'description', coalesce(request ->> 'description', request ->> 'intent')))
-        -- As it is: what is null in a source means something.
+        -- Not stripped: a null in a source has a meaning.
         || CASE WHEN source IS NULL THEN '{}' ELSE jsonb_build_object('source', source) END, timeout),
     'executable', compiled -> 'executable', 'args', args, 'name', new_name, 'fqdn', NULL, 'version', NULL,
     'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'missing', called -> 'missing',

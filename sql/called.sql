@@ -1,4 +1,4 @@
--- What code calls when it runs: the capabilities, those that they call, and all tools.
+-- The transitive closure of what code calls: capabilities and tools.
 
 CREATE FUNCTION pml_internal.pml_locate_quietly(key text) RETURNS pml_internal.pml_located
   LANGUAGE plpgsql STABLE STRICT
@@ -26,7 +26,7 @@ DECLARE
   missing jsonb := jsonb_build_object();
   all_tools text[] := tools;
 BEGIN
-  -- Level by level; what can't be seen is left out, and fails when it is called.
+  -- Breadth first; what the caller can't see is left out, and fails when it is called.
   WHILE frontier <> '{}' LOOP
     SELECT coalesce(jsonb_object_agg(key, jsonb_build_object(
              'name', pml_internal.pml_name_here(r.org, r.project, r.display_name), 'fqdn', r.id, 'version', v.version,

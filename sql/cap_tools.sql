@@ -1,4 +1,4 @@
--- The tools with which agents manage capabilities (cap_lookup and its like): names in, names out, FQDNs only under _meta.
+-- The cap_ tools, with which agents manage capabilities. They take and return names; FQDNs appear only under _meta.
 
 CREATE FUNCTION pml_internal.pml_cap_named(fqdn text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -30,7 +30,7 @@ COMMENT ON FUNCTION pml_internal.pml_cap_lookup(text) IS 'The tool cap_lookup';
 CREATE FUNCTION pml_internal.pml_cap_whois(spec text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
-  -- What holds FQDNs goes to _meta, or becomes names; what only machines read stays away.
+  -- FQDNs move to _meta or become names; internals are dropped.
   SELECT (w.who - ARRAY['id', 'fqdn', 'hash', 'code_hash', 'parent_id', 'forked_from', 'structure', 'executable', 'action',
                         'capabilities_used', 'dependencies', 'dependents', 'record_type', 'namespace'])
          || jsonb_build_object(
@@ -89,7 +89,7 @@ CREATE FUNCTION pml_internal.pml_cap_history(spec text, "limit" bigint, "offset"
 $$;
 COMMENT ON FUNCTION pml_internal.pml_cap_history(text, bigint, bigint) IS 'The tool cap_history';
 
--- A spec that was resolved once, and then given on as an FQDN, warns once.
+-- Resolving once and passing the FQDN on warns of an alias only once.
 CREATE FUNCTION pml_internal.pml_as_fqdn(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   RETURN pg_catalog.concat_ws('@', (pml_internal.pml_locate(spec)).fqdn, nullif(pg_catalog.split_part(spec, '@', 2), ''));
@@ -136,7 +136,7 @@ DECLARE
   given jsonb := pml_internal.pml_check_arguments('cap_' || action, args);
   old_names text;
 BEGIN
-  -- Asked before anything changes: a rename may make the alias the name.
+  -- Before anything changes: a rename may turn the alias into the name.
   SELECT string_agg(pml_internal.pml_alias_warning(spec), '. ') INTO old_names
   FROM jsonb_array_elements_text(CASE action WHEN 'merge' THEN given -> 'sources' WHEN 'fork' THEN jsonb_build_array(given -> 'source')
                                              ELSE jsonb_build_array(given -> 'name') END) AS spec;

@@ -1,4 +1,4 @@
--- One name, one owner: names, aliases and reserved names of a scope share this key, so that no two can ever be equal.
+-- One name, one owner: the names, aliases and reserved names of a scope share one unique key.
 
 CREATE TABLE pml.name_claims (
   org text COLLATE "C" NOT NULL,

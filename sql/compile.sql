@@ -1,5 +1,5 @@
--- The compiler: what code refers to, does, takes and gives, and what of it is run. The parts that read no table are pure;
--- around them the names are looked up in the scope of whoever asks.
+-- The compiler: references, structure, parameters, output schema and executable of code. The C functions are pure; the
+-- SQL around them looks names up in the caller's scope.
 
 CREATE FUNCTION pml_internal.pml_code_names(code text) RETURNS text[]
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_code_names_wrapper';
@@ -16,7 +16,7 @@ CREATE FUNCTION pml_internal.pml_display_with(code text, names jsonb) RETURNS te
 COMMENT ON FUNCTION pml_internal.pml_display_with(text, jsonb) IS
   'The code with each FQDN that names ({FQDN: name}) has replaced by its name';
 
--- Unsafe in parallel queries, as is what calls it: it asks SQL, and in a transaction that has an id that begins a command.
+-- Parallel unsafe, like its callers: it uses SPI, which increments the command counter once the transaction has an id.
 CREATE FUNCTION pml_internal.pml_compile_in(org text, project text, code text) RETURNS jsonb
   LANGUAGE c STABLE STRICT PARALLEL UNSAFE COST 300 AS 'MODULE_PATHNAME', 'pml_compile_in_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_compile_in(text, text, text) IS
@@ -120,8 +120,8 @@ CREATE FUNCTION pml_internal.pml_refuse_spelling(written text, names text[]) RET
 COMMENT ON FUNCTION pml_internal.pml_refuse_spelling(text, text[]) IS
   'The error for what is written in code and could be any of several capabilities';
 
--- In PL/pgSQL, with one plan that is kept: planning these for every call costs ten times the call. Each look-up is a
--- subquery of its own, since a join planned while the tables were empty would go on reading them whole.
+-- In PL/pgSQL, which caches the plan: planning costs ten times the call. Each lookup is a subquery of its own, because a
+-- join that was planned while the tables were empty would keep using sequential scans.
 CREATE FUNCTION pml_internal.pml_capabilities_named(org text, project text, names text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
@@ -142,10 +142,10 @@ BEGIN
                        CASE WHEN name ~ '^[^.:]+[.][^.:]+:' THEN name
                             ELSE pml_internal.pml_scoped(pml_capabilities_named.org, pml_capabilities_named.project, name)
                        END AS place
-                -- OFFSET 0 keeps the key a value: in the comparison, what isn't leakproof would come after the policy, and
-                -- the policy would be asked for every row of all tenants.
+                -- OFFSET 0 computes the key first. Inlined into the comparison it wouldn't be leakproof, so that the policy
+                -- would be evaluated first, for every row of all tenants.
                 FROM unnest(names) AS name OFFSET 0) AS wanted OFFSET 0) AS found
-    -- A tool's name means the tool: a capability that had it first, or as an alias, must not take its place.
+    -- A tool wins over a capability of the same name, even if the capability was there first.
     WHERE CASE WHEN found.fqdn IS NULL THEN false WHEN found.is_elsewhere THEN true
                ELSE pml_internal.pml_tool_called(pml_capabilities_named.org, pml_capabilities_named.project, found.written) IS NULL END);
 END
@@ -226,7 +226,7 @@ CREATE FUNCTION pml_internal.pml_check_not_recursive(code text, name text) RETUR
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- What every spelling of the name has in common; most code hasn't, and needs no parsing.
+  -- Fast path: what all spellings have in common. Most code doesn't contain it and needs no parsing.
   action text := lower(translate(split_part(name, ':', 1 + (strpos(name, ':') > 0)::integer), '_-:', ''));
   written text[];
 BEGIN
@@ -235,7 +235,7 @@ BEGIN
   END IF;
   written := ARRAY(SELECT called FROM unnest(pml_internal.pml_code_names(code)) AS called
                    WHERE pml_internal.pml_spelling(called) = pml_internal.pml_spelling(name));
-  -- Another capability has the name: that is another error, or it differs in spelling and is the one that is called.
+  -- The call is linked to another capability, whose name is the same (another error) or spelled differently.
   IF written = '{}' OR pml_internal.pml_capabilities_named(
        pml_internal.pml_org(), pml_internal.pml_project(), written) <> '{}' THEN
     RETURN;
@@ -265,12 +265,12 @@ CREATE FUNCTION pml_internal.pml_display_code(code text) RETURNS text
 DECLARE
   names jsonb;
 BEGIN
-  -- An FQDN has four dots between words; most code has none, and needs no parsing.
+  -- Fast path: an FQDN has four dots between words. Most code has none and needs no parsing.
   IF code !~ '[\w-]\.[\w-]+\.[\w-]+\.[\w-]+\.[0-9a-f]{4}' THEN
     RETURN code;
   END IF;
   SELECT jsonb_object_agg(called.key, coalesce(
-           -- A name that is a tool's too would mean the tool when the code is saved again.
+           -- Where a tool has the same name, saving the shown code again would link to the tool.
            (SELECT pml_internal.pml_scoped(r.org, r.project, r.display_name) FROM pml.capability_records r
             WHERE r.id = called.key AND r.deleted_at IS NULL
               AND pml_internal.pml_tool_called(r.org, r.project, r.display_name) IS NOT NULL),

@@ -1,4 +1,4 @@
--- Deletion leaves a tombstone, and the name reserved for a while.
+-- Deletion leaves a tombstone and reserves the names for pml.name_reservation.
 
 CREATE FUNCTION pml_internal.pml_delete(spec text, force boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER

@@ -1,4 +1,4 @@
--- From what somebody wants to what can do it.
+-- Search: capabilities and tools for an intent in words.
 
 CREATE FUNCTION pml_internal.pml_check_type(type text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE

@@ -1,4 +1,4 @@
--- What pg_dump takes along. The base servers come with CREATE EXTENSION; only changed ones are dumped.
+-- What pg_dump includes. CREATE EXTENSION makes the base servers, so only modified ones are dumped.
 
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_records',
   $$WHERE NOT (org = 'pml' AND project = 'std' AND version = 1 AND updated_at = created_at AND created_by = 'pml')$$);

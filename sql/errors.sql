@@ -1,12 +1,12 @@
--- Errors that several functions raise, and what of the input a message may quote.
+-- Errors that several functions raise, and the excerpt of user input that a message may quote.
 
 CREATE FUNCTION pml_internal.pml_excerpt(given text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.regexp_replace(pg_catalog.left(given, 100), '[[:cntrl:]]', '?', 'g');
 COMMENT ON FUNCTION pml_internal.pml_excerpt(text) IS 'What was given, short and printable, for use in a message';
 
--- A trigger function runs on its own table only: on another, whose columns have types of somebody's making, setting a
--- column would run that one's code with the rights of the function's owner.
+-- A trigger function runs on its own table only. On an attacker's table, assigning a column could run the code of a
+-- domain's CHECK with the rights of the function's owner.
 CREATE FUNCTION pml_internal.pml_refuse_table(relation oid) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -66,7 +66,7 @@ CREATE FUNCTION pml_internal.pml_tool_not_found(tool_name text, hint text DEFAUL
 DECLARE
   named text[] := regexp_match(tool_name, '^mcp__(.+?)__(.+)$');
 BEGIN
-  -- What has the form of a capability's tool may have been one.
+  -- A name of this form may have been that of a capability.
   RAISE EXCEPTION USING ERRCODE = CASE WHEN named IS NULL THEN 'PM008' ELSE 'PM001' END,
     MESSAGE = CASE WHEN named IS NULL THEN format('Tool not found: %s', pml_internal.pml_excerpt(tool_name))
                    ELSE format('Capability not found: %s', pml_internal.pml_excerpt(named[1] || ':' || named[2])) END,
@@ -84,7 +84,7 @@ CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS vo
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- Others' runs are hidden by the policy: they are not there.
+  -- The policy hides other users' runs.
   IF EXISTS (SELECT FROM pml.execution_trace t
              WHERE t.workflow_id = pml_workflow_not_found.workflow_id AND t.parent_trace_id IS NULL
                AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()

@@ -1,4 +1,4 @@
--- What is kept for a while only goes by itself: whoever finishes a run removes a few expired rows.
+-- Expiry: each pml_finish removes a few expired rows, so that no cron job is needed.
 
 CREATE FUNCTION pml_internal.pml_forget_expired(at_most integer) RETURNS bigint
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -7,7 +7,7 @@ DECLARE
   states bigint;
   results bigint;
 BEGIN
-  -- Rows that somebody is at are left to the next.
+  -- SKIP LOCKED: rows in use are left to the next call.
   DELETE FROM pml.workflow_state d WHERE d.workflow_id IN (
     SELECT w.workflow_id FROM pml.workflow_state w WHERE w.expires_at < now()
     ORDER BY w.expires_at LIMIT at_most FOR UPDATE SKIP LOCKED);

@@ -1,4 +1,4 @@
--- After a run: its trace, what it was counted as, and the capability that it becomes.
+-- Finishes a run: writes its trace and usage counts, and keeps code that worked as a capability.
 
 CREATE FUNCTION pml_internal.pml_trace(
     root_id uuid, state pml.workflow_state, outcome jsonb, results text[], ran_fqdn text, counted_as text) RETURNS void
@@ -9,7 +9,7 @@ DECLARE
   problem text := CASE WHEN NOT (outcome -> 'success')::boolean THEN pml_internal.pml_error_text(outcome -> 'error') END;
 BEGIN
   IF coalesce(outcome -> 'tasks', '[]') IN ('[]', 'null') THEN
-    -- Most runs of capabilities call nothing.
+    -- Fast path: most runs of capabilities call nothing.
     INSERT INTO pml.execution_trace
       (id, capability_id, workflow_id, org, project, user_id, intent, initial_context, executed_path, decisions, success,
        duration_ms, error_message)
@@ -38,7 +38,7 @@ BEGIN
            called.id AS fqdn
     FROM runs r
     CROSS JOIN jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
-    -- What the caller can't see is not linked to, whatever the outcome says.
+    -- Never link to what the caller can't see, whatever the outcome claims.
     LEFT JOIN pml.capability_records called
       ON t.task ->> 'kind' = 'capability' AND called.id = split_part(t.task ->> 'target', '@', 1)),
   traced AS (
@@ -99,13 +99,13 @@ DECLARE
   kept_fqdn text;
   warning text;
   unawaited text;
-  -- The results are never read here, only kept and given back as they are.
+  -- Results are stored and returned verbatim, never parsed here.
   results text[] := pml_internal.pml_outcome_parts(outcome::text);
   report jsonb := results[1]::jsonb;
   shown jsonb;
   told json;
 BEGIN
-  -- A second report of the same run waits here for the first, and gets its answer.
+  -- Idempotent: a second report of the same run waits here for the first and returns its answer.
   SELECT * INTO state FROM pml.workflow_state w WHERE w.workflow_id = pml_finish.workflow_id FOR UPDATE;
   IF (state.org, state.project, state.actor)
      IS DISTINCT FROM (pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_actor()) THEN
@@ -123,7 +123,7 @@ BEGIN
     warning := state.learning_context ->> 'warning';
   ELSIF went_well AND unawaited IS NOT NULL
     AND jsonb_path_exists(report -> 'tasks', '$[*] ? (@.awaited == false && @.success == false)') THEN
-    -- Part of what it was to do wasn't done, so it isn't code that worked.
+    -- An unawaited call failed, so this isn't code that worked.
     warning := 'Not saved: await every call, and run it again';
   ELSIF went_well THEN
     state.learning_context := state.learning_context || jsonb_build_object('args', state.args);
@@ -133,7 +133,7 @@ BEGIN
       warning := SQLERRM;
     END;
     IF warning IS NOT NULL AND state.learning_context ? 'name' THEN
-      -- Another run of this code may just have given it the name.
+      -- A concurrent run of the same code may have taken the name.
       kept_fqdn := (SELECT same.id
                     FROM pml_internal.pml_same_code(state.learning_context ->> 'hash', state.learning_context ->> 'name') AS same
                     WHERE same.display_name = state.learning_context ->> 'name');
@@ -175,13 +175,13 @@ BEGIN
     ELSE shown::text END)::json;
   UPDATE pml.workflow_state w
   SET answer = told, finished_at = clock_timestamp(),
-      -- What the answer has already need not be kept twice.
+      -- The answer contains them.
       args = NULL, learning_context = NULL, dag = NULL,
-      -- Whoever asks again, having lost the answer, does so soon.
+      -- Long enough for a retry after a lost answer.
       expires_at = CASE WHEN w.expires_at < now() + interval '5 minutes' THEN now() + interval '5 minutes' ELSE w.expires_at END
   WHERE w.workflow_id = pml_finish.workflow_id;
   PERFORM pml_internal.pml_forget_expired(20);
-  -- Last, since it locks the record of what was called: others who call the same wait for the rest of this transaction.
+  -- Last, because it locks the record of the called capability until this transaction ends.
   PERFORM pml_internal.pml_trace(run_id, state, report, results, ran.id,
     CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'called' WHEN went_well THEN ran.name END);
   RETURN told;

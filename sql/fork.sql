@@ -1,4 +1,4 @@
--- A copy that goes its own way.
+-- Copies of capabilities.
 
 CREATE FUNCTION pml_internal.pml_fork(source text, name text) RETURNS text
   LANGUAGE plpgsql VOLATILE STRICT SECURITY INVOKER
@@ -22,7 +22,7 @@ BEGIN
     ON CONFLICT DO NOTHING
     RETURNING new.id INTO fqdn;
     EXIT WHEN fqdn IS NOT NULL;
-    -- Another session has just taken this FQDN: the next try gets a longer one.
+    -- A concurrent session took this FQDN: retry with a longer hash.
   END LOOP;
   RETURN fqdn;
 END

@@ -1,4 +1,4 @@
--- How a capability came to be what it is.
+-- The versions of a capability, with diffs.
 
 CREATE FUNCTION pml_internal.pml_history(spec text)
   RETURNS TABLE (version integer, version_tag text, updated_by text, updated_at timestamptz, change_summary text, diff text)

@@ -1,4 +1,4 @@
--- Code becomes a capability: a new one, or the one that has this code already.
+-- Saves code as a capability, or finds the one that has the same code (deduplication).
 
 CREATE FUNCTION pml_internal.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
@@ -71,7 +71,7 @@ BEGIN
       is_new := true;
       RETURN;
     END IF;
-    -- Another session has just registered this code, or taken this FQDN: look again.
+    -- A concurrent session registered this code or took this FQDN: retry.
   END LOOP;
   PERFORM pml_internal.pml_check_same_code(existing.display_name, wanted.display_name);
   UPDATE pml.capability_records r

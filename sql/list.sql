@@ -1,4 +1,4 @@
--- The capabilities that fit a filter.
+-- Listing with filters.
 
 CREATE FUNCTION pml_internal.pml_list(
     pattern text DEFAULT NULL, namespace text DEFAULT NULL, named_only boolean DEFAULT false,
@@ -23,7 +23,7 @@ CREATE FUNCTION pml_internal.pml_list(
          r.version, r.version_tag, r.tags, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), r.created_by, r.created_at, r.parameters_schema
   FROM here
-  -- What is shared more widely is also looked for more widely.
+  -- org and public records are listed from all scopes where they are visible.
   JOIN pml.capability_records r ON CASE pml_list.visibility
          WHEN 'public' THEN true
          WHEN 'org' THEN r.org = here.org

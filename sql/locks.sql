@@ -1,4 +1,4 @@
--- Locks of a scope are rows that only the extension can lock; the keys of advisory locks anybody can take.
+-- Locks on a scope. They are row locks, because anybody can take an advisory lock whose key is known.
 
 CREATE TABLE pml.scope_locks (
   org text COLLATE "C" NOT NULL,

@@ -1,6 +1,6 @@
--- What is known about one capability.
+-- Lookup of one capability.
 
--- In these, OFFSET 0 makes pml_locate one call, however often its answer is read: each warns of an alias.
+-- OFFSET 0 keeps pml_locate to one call, however often its result is used: each call warns of an alias.
 CREATE FUNCTION pml_internal.pml_lookup(spec text)
   RETURNS TABLE (fqdn text, display_name text, type text, version integer, version_tag text, description text,
                  visibility text, routing text, code_url text, usage_count bigint, success_rate numeric, via_alias text)
@@ -30,7 +30,7 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT to_jsonb(r) - 'search'
-      -- A source that the reader can't see stays unknown.
+      -- Hidden if the reader can't see the source.
       || CASE WHEN EXISTS (SELECT FROM pml.capability_records source WHERE source.id = r.forked_from) THEN '{}'::jsonb
               ELSE '{"forked_from": null, "parent_id": null}' END
       || jsonb_build_object(
@@ -87,7 +87,7 @@ DECLARE
   reached text[] := frontier;
   distance integer := 0;
 BEGIN
-  -- Level by level: the number of paths may be exponential, that of capabilities isn't.
+  -- Breadth first: the number of paths may be exponential, that of capabilities isn't.
   LOOP
     distance := distance + 1;
     SELECT array_agg(DISTINCT d.from_fqdn::text) INTO frontier

@@ -1,4 +1,4 @@
--- Several capabilities as one.
+-- Merging capabilities into a pipeline.
 
 CREATE FUNCTION pml_internal.pml_merged_parameters(first jsonb, code text) RETURNS jsonb
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
@@ -6,7 +6,7 @@ CREATE FUNCTION pml_internal.pml_merged_parameters(first jsonb, code text) RETUR
 DECLARE
   inferred jsonb := pml_internal.pml_infer_parameters(code);
 BEGIN
-  -- Only code that hands its arguments on as they came needs what its first source needs.
+  -- Only code that passes args on unchanged needs the parameters of its first source.
   IF code !~ '\(\s*args\s*[,)]|\.\.\.\s*args\M(?!\s*[.[?])' THEN
     RETURN NULL;
   END IF;
@@ -45,7 +45,7 @@ BEGIN
          string_agg(r.display_name, ', ' ORDER BY given.place)
   INTO steps, named
   FROM unnest(pml_merge.sources) WITH ORDINALITY AS given (spec, place)
-  -- OFFSET 0 keeps it one call for each source, however often its parts are read.
+  -- OFFSET 0: one call for each source.
   CROSS JOIN LATERAL (SELECT pml_internal.pml_locate(given.spec) AS at OFFSET 0) AS found
   JOIN pml.capability_records r ON r.id = (found.at).fqdn
   JOIN pml.capability_versions v ON v.capability_fqdn = r.id AND v.version = (found.at).version;
@@ -59,8 +59,8 @@ BEGIN
     RETURN pml_internal.pml_register(merged ->> 'code', pml_merge.name,
              coalesce(pml_merge.description, 'Pipeline of ' || named), merged -> 'parameters');
   END IF;
-  -- The code may call its sources as cap_<namespace>_<action>, or by the beginning of one; they are declared on its first
-  -- line, so that lines stay.
+  -- The code may call its sources as cap_<namespace>_<action>, or by a prefix of one. The declarations go to its first line,
+  -- so that line numbers stay.
   SELECT string_agg(format('const %s = mcp[%s]; ', called.variable, to_json(called.name)), '') INTO prelude
   FROM (SELECT used.variable,
                coalesce(min(source.name) FILTER (WHERE source.variable = used.variable), min(source.name)) AS name,

@@ -1,4 +1,4 @@
--- Names and FQDNs: what is valid, and what follows from it.
+-- Names and FQDNs: validation, parsing and spelling.
 
 CREATE FUNCTION pml_internal.pml_fqdn(org text, project text, namespace text, action text, code text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_fqdn_wrapper';
@@ -17,7 +17,7 @@ CREATE FUNCTION pml_internal.pml_fqdn_parts(fqdn text) RETURNS text[]
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_fqdn_parts_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_fqdn_parts(text) IS 'The five parts of an FQDN, or an error that says what is wrong';
 
--- Leakproof, as the operator || isn't: under row-level security only such an expression reaches an index.
+-- Leakproof, which || isn't: under row-level security only leakproof expressions can use an index.
 CREATE FUNCTION pml_internal.pml_scoped(org text, project text, name text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_scoped_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_scoped(text, text, text) IS 'org.project:name, the key of indexes on names and code';

@@ -1,4 +1,4 @@
--- What is reported of runs and calls: checked, and as it is stored.
+-- Outcomes of runs: validation and normalisation.
 
 CREATE FUNCTION pml_internal.pml_check_outcome(outcome jsonb, depth integer DEFAULT 0) RETURNS void
   LANGUAGE plpgsql IMMUTABLE

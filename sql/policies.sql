@@ -1,5 +1,6 @@
--- Who may read and write what. Ordinary roles, and the proxy's, reach no table: they call public functions, which run as
--- pml_engine, and row-level security shows it what whoever called may see: pml_visible and pml_may_act decide. Row-level security itself is turned on in seal.sql.
+-- Privileges and row-level security policies. Ordinary roles and the proxy's role have no privilege on tables: they call
+-- public functions, which run as pml_engine, and the policies filter rows for the caller (pml_visible, pml_may_act).
+-- seal.sql enables row-level security.
 
 GRANT SELECT ON pml.capability_records, pml.capability_usage, pml.capability_versions, pml.capability_aliases,
   pml.capability_dependencies, pml.capability_rename_history, pml.scope_grants, pml.tool_schema, pml.tool_names,
@@ -18,7 +19,7 @@ CREATE POLICY changers ON pml.capability_records FOR UPDATE TO pml_engine
   USING (pml_internal.pml_visible(org, project, visibility, created_by) AND pml_internal.pml_may_act(org, project))
   WITH CHECK (pml_internal.pml_may_act(org, project));
 
--- Asked for together with the record, and only the sum is shown.
+-- Only read together with the record, and only sums are shown.
 CREATE POLICY readers ON pml.capability_usage FOR SELECT TO pml_engine USING (true);
 CREATE POLICY readers ON pml.capability_versions FOR SELECT TO pml_engine
   USING (EXISTS (SELECT FROM pml.capability_records r WHERE r.id = capability_fqdn));
@@ -43,7 +44,7 @@ CREATE POLICY admins_only ON pml.tokens TO pml_engine
 CREATE POLICY scope ON pml.scope_locks TO pml_engine
   USING (pml_internal.pml_may_act(org, project)) WITH CHECK (pml_internal.pml_may_act(org, project));
 
--- The tools of the base servers are as public as those.
+-- The tools of base servers are public, like the servers.
 CREATE POLICY readers ON pml.tool_schema FOR SELECT TO pml_engine
   USING (pml_internal.pml_visible(org, project, CASE WHEN org = 'pml' AND project = 'std' THEN 'public' ELSE 'project' END, ''));
 CREATE POLICY writers ON pml.tool_schema TO pml_engine
@@ -53,7 +54,7 @@ CREATE POLICY readers ON pml.tool_names FOR SELECT TO pml_engine
                    ELSE EXISTS (SELECT FROM pml.capability_records r WHERE r.id = fqdn) END);
 CREATE POLICY readers ON pml.tool_usage FOR SELECT TO pml_engine
   USING (pml_internal.pml_visible(org, project, 'private', actor));
--- What one did oneself, and of capabilities that one sees.
+-- One's own calls, of capabilities that one sees.
 CREATE POLICY makers ON pml.tool_usage FOR INSERT TO pml_engine
   WITH CHECK (pml_internal.pml_may_act(org, project) AND actor = pml_internal.pml_actor()
               AND (capability_fqdn IS NULL OR EXISTS (SELECT FROM pml.capability_records r WHERE r.id = capability_fqdn)));

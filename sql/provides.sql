@@ -1,12 +1,12 @@
--- Which tool's output can feed which tool's input: follows from their schemas, and is computed when it is asked for, since
--- the number of edges grows with the square of that of the tools.
+-- Provides edges: which tool's output can feed which tool's input. Computed from the schemas on request, not stored, because
+-- their number grows with the square of the number of tools.
 
 CREATE FUNCTION pml_internal.pml_structures_refresh(org text, project text, tools text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  -- In the order in which calls are counted, so that the two can't wait for each other.
+  -- Locks in the order in which usage is counted, to avoid deadlocks.
   PERFORM FROM pml.capability_records r
   WHERE r.org = pml_structures_refresh.org AND r.project = pml_structures_refresh.project
     AND r.tools_used && tools AND r.deleted_at IS NULL ORDER BY r.id FOR NO KEY UPDATE;

@@ -1,4 +1,4 @@
--- A secret that all proxies of a database share: what they hand out to clients they know again when it comes back.
+-- The key with which the proxies of a database sign what they hand to clients and verify when it comes back.
 
 CREATE TABLE pml.proxy_key (
   only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
@@ -8,7 +8,7 @@ COMMENT ON TABLE pml.proxy_key IS 'The secret that the proxies share';
 COMMENT ON COLUMN pml.proxy_key.only_one IS 'There is one row';
 COMMENT ON COLUMN pml.proxy_key.key IS 'Random bytes';
 
--- Made when it is first asked for, so that a restore and a replica bring the one that there was.
+-- Generated on first use, so that a restored database or a replica keeps its key.
 CREATE FUNCTION pml_internal.pml_proxy_key() RETURNS bytea
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -20,7 +20,7 @@ BEGIN
     IF FOUND THEN
       RETURN shared;
     END IF;
-    -- Two random UUIDs have 244 random bits; the hash makes them even.
+    -- Two UUIDs have 244 random bits; the hash spreads them over the key.
     INSERT INTO pml.proxy_key (key)
     VALUES (sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')))
     ON CONFLICT DO NOTHING;

@@ -1,5 +1,5 @@
--- What users call. Each function here has its namesake in pml_internal. A C function, which reads no table by SQL, is the
--- same function; any other is the gate (pml_ext/src/gate.rs), which runs its namesake as pml_engine.
+-- The public functions. Each has a namesake in pml_internal. A C function, which runs no SQL, is published as it is; any
+-- other is published as the gate (pml_ext/src/gate.rs), which calls the namesake as pml_engine.
 DO $$
 DECLARE
   published record;
@@ -38,7 +38,7 @@ BEGIN
       CASE published.provolatile WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE' ELSE 'VOLATILE' END,
       CASE WHEN published.proisstrict THEN 'STRICT' ELSE '' END,
       CASE published.proparallel WHEN 's' THEN 'SAFE' WHEN 'r' THEN 'RESTRICTED' ELSE 'UNSAFE' END,
-      -- A C function is thought to be cheap; what is behind the gate isn't.
+      -- The planner assumes that C functions are cheap; those behind the gate aren't.
       CASE WHEN published.is_c THEN published.procost ELSE greatest(published.procost, 100) END,
       CASE WHEN published.proretset THEN 'ROWS ' || published.prorows ELSE '' END,
       'MODULE_PATHNAME', CASE WHEN published.is_c THEN published.prosrc ELSE 'pml_gate' END);

@@ -1,4 +1,4 @@
--- What a new record is, from its name and code: these run with the rights of whoever writes.
+-- Derives the columns of a new record from its name and code, with the rights of the role that inserts it.
 
 CREATE FUNCTION pml_internal.pml_compiled_before(fqdn text, code text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
@@ -18,8 +18,8 @@ CREATE FUNCTION pml_internal.pml_compiled_once(written pml.capability_records) R
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- Only the extension's own functions run as the engine; they hand over what they compiled in place of the structure.
-  -- What is written by hand, or by anybody else, is compiled here.
+  -- Only the extension's functions run as the engine; they pass what they have compiled in place of the structure. Rows
+  -- written by hand are compiled here.
   IF current_user = 'pml_engine' AND written.structure ->> 'linked' = written.code_snippet THEN
     RETURN written.structure;
   END IF;
@@ -46,7 +46,7 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_record_compiled(pml.capability_records, jsonb) IS
   'The record with what pml_compile made of its code';
 
--- What functions of the extension check before they write, or leave to ON CONFLICT.
+-- Checks that the extension's functions make before they write, or leave to ON CONFLICT.
 CREATE FUNCTION pml_internal.pml_check_written(written pml.capability_records) RETURNS void
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -85,7 +85,7 @@ BEGIN
   IF TG_RELID <> 'pml.capability_records'::regclass THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
-  -- A restore, or an admin who says exactly what the row is.
+  -- A restore, or an admin who gives the whole row.
   IF NEW.id IS NOT NULL AND admin THEN
     RETURN NEW;
   END IF;

@@ -1,5 +1,5 @@
--- What an UPDATE of a record may do, and what follows from it in the row itself: one function for each rule, with the rights
--- of whoever writes. pml_record_guard is the list of them.
+-- The rules for an UPDATE of a record and the columns that follow from it: one function for each rule, run with the rights
+-- of the role that updates. pml_record_guard calls them in order.
 
 CREATE FUNCTION pml_internal.pml_guard_identity(old pml.capability_records, new pml.capability_records) RETURNS void
   LANGUAGE plpgsql STABLE
@@ -93,7 +93,7 @@ CREATE FUNCTION pml_internal.pml_guard_new_trust(old pml.capability_records, new
   LANGUAGE plpgsql IMMUTABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- What changes together with the code was said of the new code.
+  -- Values that change together with the code are about the new code.
   IF new.verified = old.verified THEN
     new.verified := false;
   END IF;
@@ -140,7 +140,7 @@ BEGIN
   IF old.record_type = 'mcp-server' THEN
     RETURN pml_internal.pml_check_server_name(new_name);
   END IF;
-  -- A name that it had before is valid, whatever the rules are today.
+  -- Former names stay valid even if the rules have changed.
   IF NOT EXISTS (SELECT FROM pml.capability_aliases a
                  WHERE a.org = old.org AND a.project = old.project AND a.alias = new_name AND a.target_fqdn = old.id) THEN
     PERFORM pml_internal.pml_check_name(coalesce(new_name, '')),
@@ -188,7 +188,7 @@ DECLARE
   compiled jsonb;
 BEGIN
   PERFORM pml_internal.pml_check_code(new.code_snippet);
-  -- Not there in a session that has called no function of the extension yet.
+  -- The setting doesn't exist before the session has loaded the library.
   IF current_setting('pml.restore_version', true) = 'on' THEN
     compiled := pml_internal.pml_compiled_before(old.id, new.code_snippet);
   END IF;
@@ -315,8 +315,7 @@ CREATE FUNCTION pml_internal.pml_guard_stamp(
 BEGIN
   new.updated_by := old.updated_by;
   new.updated_at := old.updated_at;
-  -- Neither being used nor following what it calls is being changed. Later versions have later times,
-  -- whatever the clock does.
+  -- Usage counts and recomputed columns aren't changes. Timestamps of versions increase even if the clock is set back.
   IF NOT only_follows AND (new.usage_count, new.success_count, new.total_latency_ms)
      IS NOT DISTINCT FROM (old.usage_count, old.success_count, old.total_latency_ms)
      OR new.version > old.version OR new.display_name IS DISTINCT FROM old.display_name THEN
@@ -339,7 +338,7 @@ BEGIN
   IF TG_RELID <> 'pml.capability_records'::regclass THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
-  -- How the extension itself asks for a new structure or routing, when what the code calls has changed.
+  -- NULL is how the extension requests recomputation, when what the code calls has changed.
   only_follows := NEW.structure IS NULL AND OLD.structure IS NOT NULL OR NEW.routing IS NULL;
   PERFORM pml_internal.pml_guard_identity(OLD, NEW);
   IF (NEW.verified, NEW.signature) IS DISTINCT FROM (OLD.verified, OLD.signature) THEN

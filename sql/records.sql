@@ -62,17 +62,17 @@ CREATE INDEX capability_records_tags ON pml.capability_records USING gin (tags);
 CREATE INDEX capability_records_visibility ON pml.capability_records (visibility);
 CREATE INDEX capability_records_parent ON pml.capability_records (parent_id) WHERE parent_id IS NOT NULL;
 
--- pml_resolve's ways in: one page, no comparing; a tree takes three or four and a comparison for each bit of the count.
+-- For pml_resolve. A hash index reads one page; a btree reads three or four and compares at each level.
 CREATE INDEX capability_records_scoped_name ON pml.capability_records
   USING hash (pml_internal.pml_scoped(org, project, display_name));
 CREATE INDEX capability_records_fqdn ON pml.capability_records USING hash (id);
--- How registering finds the same code. Like those above it can't be mistaken for another index on org and project, as
--- trees that begin with these are in a table that was never analyzed: registering would read the whole scope.
+-- For deduplication. The planner can't mistake it for another index that begins with org and project, as it does with btrees
+-- on a table that was never analyzed; registering would read the whole scope.
 CREATE INDEX capability_records_scoped_code ON pml.capability_records
   USING hash (pml_internal.pml_scoped(org, project, code_hash));
 
--- Two sessions that register the same code at once: one makes the record, the other finds it. Private records of
--- different people may hold the same code, since neither may learn of the other's; so may forks and later versions.
+-- Of two sessions that register the same code at once, one inserts and the other finds it. Private records of different
+-- people may have the same code, since neither may learn of the other's; so may forks and later versions.
 CREATE UNIQUE INDEX capability_records_same_code ON pml.capability_records
   (org, project, code_hash, (CASE WHEN visibility = 'private' THEN created_by ELSE '' END))
   WHERE record_type = 'capability' AND version = 1 AND forked_from IS NULL AND deleted_at IS NULL;
@@ -125,8 +125,7 @@ COMMENT ON COLUMN pml.capability_records.output_schema IS 'JSON Schema of its re
 COMMENT ON COLUMN pml.capability_records.output_explicit IS 'Whether output_schema was given, not inferred from the code';
 COMMENT ON COLUMN pml.capability_records.search IS 'The words by which it is found';
 
--- Uses by other scopes have a row for each: who runs another's capability in a transaction that stays open must not hold
--- up its owner, nor anyone else.
+-- Uses by other scopes are counted in a row for each scope, so that a transaction left open there can't block the owner.
 CREATE TABLE pml.capability_usage (
   capability_fqdn text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
   org text COLLATE "C" NOT NULL,

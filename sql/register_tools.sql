@@ -41,10 +41,10 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'The tools of a server are a list', HINT = 'Give [{"name", "description", "inputSchema", "outputSchema"}].';
   END IF;
-  -- Two proxies that have the same servers: one after the other.
+  -- Serialises proxies that have the same servers.
   PERFORM pml_internal.pml_lock_scope(here_org, here_project, 'tools');
 
-  -- A name that comes twice counts once.
+  -- The first of tools with the same name wins.
   SELECT coalesce(json_agg(list.tool), '[]') INTO given
   FROM (SELECT DISTINCT ON (t.tool ->> 'name') t.tool
         FROM json_array_elements(pml_register_tools.tools) WITH ORDINALITY AS t (tool, "position")

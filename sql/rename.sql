@@ -1,4 +1,4 @@
--- New names; the old ones go on working.
+-- Renaming; old names become aliases.
 
 CREATE FUNCTION pml_internal.pml_rename(
     name text, new_name text DEFAULT NULL, description text DEFAULT NULL, tags text[] DEFAULT NULL,
@@ -39,7 +39,7 @@ DECLARE
   bare text := coalesce(scoped[3], pml_release_alias.alias);
 BEGIN
   PERFORM pml_internal.pml_check_may_act(here_org, here_project);
-  -- The record first, as a rename does, so that the two can't wait for each other.
+  -- Locks the record first, as a rename does, to avoid deadlocks.
   PERFORM FROM pml.capability_records r
   WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a
                 WHERE a.org = here_org AND a.project = here_project AND a.alias = bare)

@@ -1,4 +1,4 @@
--- From a spec (name, org.project:name, FQDN, each with @version) to the record it means.
+-- Resolving a spec (name, org.project:name or FQDN, each with an optional @version) to a record.
 
 CREATE FUNCTION pml_internal.pml_resolve(spec text) RETURNS text
   LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_resolve_wrapper';

@@ -1,4 +1,4 @@
--- Roles are of the whole cluster: another database may have made them, and DROP EXTENSION leaves them.
+-- Roles belong to the cluster: they may exist already, and DROP EXTENSION leaves them.
 DO $$
 DECLARE
   wanted record;
@@ -14,7 +14,7 @@ BEGIN
       EXECUTE format('CREATE ROLE %I NOLOGIN', wanted.name);
       EXECUTE format('COMMENT ON ROLE %I IS %L', wanted.name, wanted.comment);
     EXCEPTION WHEN duplicate_object OR unique_violation THEN
-      -- Nobody is to be these two, whoever made them.
+      -- Nobody may log in as these two or gain privileges through them.
       IF wanted.name IN ('pml_engine', 'pml_keeper') AND EXISTS (
            SELECT FROM pg_roles r WHERE r.rolname = wanted.name
              AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolbypassrls)) THEN

@@ -1,4 +1,4 @@
--- Where code must run: on the caller's machine as soon as one of its tools is only there.
+-- Routing: code runs locally as soon as one of the tools that it calls is local.
 
 CREATE FUNCTION pml_internal.pml_routing_in(org text, project text, tools text[]) RETURNS text
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
@@ -9,7 +9,7 @@ BEGIN
   END IF;
   RETURN (
   SELECT CASE WHEN bool_or(found.routing = 'local') THEN 'local' ELSE 'cloud' END
-  -- OFFSET 0 keeps the keys values, so that they reach the indexes before the policy (see pml_capabilities_named).
+  -- OFFSET 0 computes the keys first (see pml_capabilities_named).
   FROM (SELECT split_part(given, '@', 1) AS fqdn,
                pml_internal.pml_scoped(pml_routing_in.org, pml_routing_in.project, given) AS name,
                pml_internal.pml_scoped(pml_routing_in.org, pml_routing_in.project,
@@ -44,7 +44,7 @@ DECLARE
   servers text[] := ARRAY[substr(changed.display_name, 5), substr(former_name, 5)];
 BEGIN
   IF changed.record_type = 'mcp-server' THEN
-    -- Who can't see a server doesn't use it; base servers are everybody's who has none of that name.
+    -- A private server affects its creator only; base servers affect every scope without a server of that name.
     WITH followed AS (
       UPDATE pml.capability_records r SET routing = NULL
       WHERE ((r.org, r.project) = (changed.org, changed.project) OR (changed.org, changed.project) = ('pml', 'std'))
@@ -55,7 +55,7 @@ BEGIN
       RETURNING r.id)
     SELECT coalesce(array_agg(f.id), '{}') INTO frontier FROM followed f;
   END IF;
-  -- Level by level. Each follows at most once in either direction, so that this ends in circles too.
+  -- Breadth first. Each record changes at most once in either direction, so that this terminates in cycles too.
   WHILE frontier <> '{}' LOOP
     WITH followed AS (
       UPDATE pml.capability_records r SET routing = NULL

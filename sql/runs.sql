@@ -1,4 +1,4 @@
--- Runs: what is under way, what came of it, and the results that can still be fetched.
+-- Runs: state of unfinished ones, traces, and results that can still be fetched.
 
 CREATE TABLE pml.workflow_state (
   workflow_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),

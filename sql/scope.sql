@@ -1,4 +1,4 @@
--- For whom and where the session acts: pml.org, pml.project, pml.actor, and what scope_grants allows.
+-- The scope and actor of a session (pml.org, pml.project, pml.actor), and the grants that allow it.
 
 CREATE TABLE pml.scope_grants (
   role_name name NOT NULL,

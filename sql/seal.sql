@@ -1,7 +1,7 @@
--- The last step of an install and of every upgrade: whose the functions are and who may call them, row-level security on
--- every table, and how what the functions ask is planned.
+-- The last step of an install and of every upgrade: ownership and EXECUTE privileges of functions, row-level security on
+-- every table, and planner settings.
 
--- The functions that must see every row (SECURITY DEFINER) belong to a role that owns nothing else.
+-- SECURITY DEFINER functions belong to a role that owns nothing else.
 DO $$
 DECLARE
   function record;
@@ -13,10 +13,10 @@ BEGIN
   LOOP
     IF function.sees_all THEN
       EXECUTE format('ALTER FUNCTION %s OWNER TO pml_keeper', function.name);
-      -- pg_restore turns it off, which makes policies errors.
+      -- pg_restore sets it to off, which turns policies into errors.
       EXECUTE format('ALTER FUNCTION %s SET row_security = on', function.name);
     END IF;
-    -- Triggers need no privilege to fire; with one, a function could be put on another table.
+    -- Triggers fire without EXECUTE; with it, anybody could attach the function to another table.
     IF NOT function.is_trigger THEN
       EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO pml_engine, pml_keeper, pml_admin', function.name);
     END IF;
@@ -24,7 +24,7 @@ BEGIN
 END
 $$;
 
--- Row-level security is the second wall: who is given a privilege on a table by mistake sees nothing.
+-- Defence in depth: a role that is given a privilege on a table by mistake sees nothing.
 DO $$
 DECLARE
   protected regclass;
@@ -39,10 +39,9 @@ BEGIN
 END
 $$;
 
--- What the functions ask has a key, so that no plan needs to know what is in a table.
--- A plan that was made while a table was small, and known to be so, reads it whole, and a session keeps its plans: 3,000
--- registrations in one transaction took 44 s where 30 rows had been analyzed before. Compiling a plan takes longer than
--- running it, and looked worth it: 75 ms for pml_whois among a million, instead of 2.
+-- The functions look rows up by key, so plans must not depend on statistics. A plan cached while a table was small uses a
+-- sequential scan: 3,000 registrations in one transaction took 44 s where 30 rows had been analyzed before. JIT compilation
+-- takes longer than the query: 75 ms for pml_whois among a million records, instead of 2.
 DO $$
 DECLARE
   asking record;
@@ -50,7 +49,7 @@ BEGIN
   FOR asking IN
     SELECT p.oid::regprocedure AS name, p.provolatile <> 'i' AND l.lanname = 'plpgsql' AS keeps_plans
     FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-    -- A function without settings of its own is part of the query that calls it.
+    -- A function without settings is inlined into the query that calls it.
     WHERE p.pronamespace = 'pml_internal'::regnamespace AND p.proname LIKE 'pml\_%' AND p.proconfig IS NOT NULL
   LOOP
     EXECUTE format('ALTER FUNCTION %s SET jit = off', asking.name);
@@ -61,8 +60,8 @@ BEGIN
 END
 $$;
 
--- Nor may one depend on it: with statistics a table that was small when it was analyzed is read whole ever after. Only of
--- org and project one value is kept, the commonest: without any a plain SELECT by scope and name reads the whole scope.
+-- No statistics, for the same reason. Only org and project keep the most common value: without it a plain SELECT by scope and
+-- name reads the whole scope.
 DO $$
 DECLARE
   unknown record;

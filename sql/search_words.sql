@@ -1,12 +1,11 @@
--- Words by which capabilities and tools are found. Row-level security lets no text search use an index, so that what is
--- searched is stored with the row, ready made.
+-- Full-text search. Under row-level security @@ can't use an index (it isn't leakproof), so each row stores its tsvector.
 
 CREATE FUNCTION pml_internal.pml_words(content text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.translate(pg_catalog.regexp_replace(content, '([a-z0-9])([A-Z])', '\1 \2', 'g'), '_:-./', '     ');
 COMMENT ON FUNCTION pml_internal.pml_words(text) IS 'A text with its identifiers taken apart: readJson, read_json and fs:read-json';
 
--- In PL/pgSQL, which keeps its plan; an SQL function that can't be inlined is planned anew for every row.
+-- In PL/pgSQL, which caches the plan; an SQL function that can't be inlined is planned again for every row.
 CREATE FUNCTION pml_internal.pml_search_vector(name text, description text, labels text, tools text) RETURNS tsvector
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -24,7 +23,7 @@ COMMENT ON FUNCTION pml_internal.pml_search_vector(text, text, text, text) IS
 CREATE FUNCTION pml_internal.pml_intent_queries(intent text) RETURNS tsquery[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  -- Of words that are too common to be searched, all are, where there are no others.
+  -- Stop words count only where there are no other words.
   SELECT coalesce(array_agg(format('''%s'':*', replace(replace(word, '\', '\\'), '''', ''''''))::tsquery), '{}')
   FROM (SELECT unnest(CASE WHEN words.telling = '{}' THEN words.all ELSE words.telling END) AS word
         FROM (SELECT tsvector_to_array(to_tsvector('english', given)) AS telling,
@@ -37,7 +36,7 @@ COMMENT ON FUNCTION pml_internal.pml_intent_queries(text) IS 'A query for each w
 CREATE FUNCTION pml_internal.pml_search_score(search tsvector, queries tsquery[], query tsquery) RETURNS real
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
-  -- How many of the words are found, and where. 0.6079 is what ts_rank gives for one word of full weight.
+  -- The share of words found, and the weight of where. 0.6079 is the ts_rank of one word of full weight.
   SELECT round((0.7 * (SELECT count(*) FROM unnest(pml_search_score.queries) AS q WHERE pml_search_score.search @@ q)
                   / cardinality(pml_search_score.queries)
               + 0.3 * least(1, ts_rank('{0.1, 0.2, 0.4, 1}', pml_search_score.search, pml_search_score.query)

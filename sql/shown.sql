@@ -1,4 +1,4 @@
--- What agents are shown of capabilities, structures and runs: names as seen from the current scope, no FQDNs.
+-- How capabilities, structures and runs are shown to agents: names as seen from the current scope, no FQDNs.
 
 CREATE FUNCTION pml_internal.pml_name_here(org text, project text, name text) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -20,7 +20,7 @@ CREATE FUNCTION pml_internal.pml_is_fqdn(key text) RETURNS boolean
   RETURN pg_catalog.split_part(key, '@', 1) ~ '^([A-Za-z_][A-Za-z0-9_-]*[.]){4}[0-9a-f]+$';
 COMMENT ON FUNCTION pml_internal.pml_is_fqdn(text) IS 'Whether this has the form of an FQDN, with or without a version';
 
--- In PL/pgSQL, which keeps the plan. A name that the reader may not know is told to nobody, not even as part of the FQDN.
+-- In PL/pgSQL, which caches the plan. A hidden name must not leak as part of its FQDN either.
 CREATE FUNCTION pml_internal.pml_shown_name(key text) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
@@ -101,7 +101,7 @@ CREATE FUNCTION pml_internal.pml_unawaited(outcome jsonb) RETURNS text
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- Nearly always there is none; only the tasks themselves are looked at, never their results.
+  -- Fast path: there is nearly never one.
   IF NOT jsonb_path_exists(coalesce(outcome -> 'tasks', '[]'), '$[*] ? (@.awaited == false || exists (@.run))') THEN
     RETURN NULL;
   END IF;

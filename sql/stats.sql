@@ -1,4 +1,4 @@
--- Counts for metrics and limits: numbers only.
+-- Counts for metrics and limits.
 
 CREATE FUNCTION pml_internal.pml_stats() RETURNS jsonb
   LANGUAGE sql STABLE SECURITY DEFINER
@@ -14,7 +14,7 @@ CREATE FUNCTION pml_internal.pml_stats() RETURNS jsonb
                    + (SELECT count(*) FROM pml.task_results t WHERE t.expires_at < now()),
     'validTokens', (SELECT count(*) FROM pml.tokens t
                     WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())),
-    -- These only grow, and are large: as many as the last VACUUM or ANALYZE found.
+    -- Large, append-only tables: estimates of the last VACUUM or ANALYZE.
     'tracesEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.execution_trace'::regclass),
     'callsEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.tool_usage'::regclass))
   FROM (SELECT count(*) FILTER (WHERE c.record_type = 'capability' AND NOT pml_internal.pml_is_unnamed(c.display_name)) AS named,

@@ -1,4 +1,4 @@
--- The whole result of a task of a run, in pieces.
+-- Fetching the whole result of a task, in pages.
 
 CREATE FUNCTION pml_internal.pml_pretty(value text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pretty_wrapper';
@@ -11,7 +11,7 @@ CREATE FUNCTION pml_internal.pml_result_piece(workflow_id uuid, task_id text, st
 #variable_conflict use_column
 DECLARE
   begins integer := least(greatest(coalesce(start, 0), 0), 2147483646);
-  -- The answer of a run shows its nodes and, for each call, the task: the node's id means its last call.
+  -- A node's id stands for the last call at that node.
   task text := coalesce((
     SELECT t.task ->> 'taskId'
     FROM pml.execution_trace e, jsonb_array_elements(e.task_results) WITH ORDINALITY AS t (task, place)
@@ -27,7 +27,7 @@ BEGIN
         WHERE r.workflow_id = pml_result_piece.workflow_id AND r.task_id = task
         UNION ALL
         SELECT given.result::json, w.expires_at, w.org, w.project, w.actor FROM pml.workflow_state w,
-               -- The operators of json read every text in it, and refuse U+0000.
+               -- The operators of json decode every string, and fail on U+0000.
                LATERAL (SELECT (pml_internal.pml_outcome_parts(w.answer::text))[2] AS result) AS given
         WHERE w.workflow_id = pml_result_piece.workflow_id AND task = 'result' AND given.result IS NOT NULL) AS t
   WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() AND t.actor = pml_internal.pml_actor();

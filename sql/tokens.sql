@@ -1,4 +1,4 @@
--- Bearer tokens of the proxy's clients: only their hashes are here, and each fixes for whom and where it acts.
+-- Bearer tokens of the proxy's clients, as hashes. A token fixes the scope and actor of its holder.
 
 CREATE TABLE pml.tokens (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -78,7 +78,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
-  -- To the minute: not a write for every request, and none on a standby.
+  -- At most one write a minute, and none on a standby.
   IF (held.last_used_at IS NULL OR held.last_used_at < now() - interval '1 minute') AND NOT pg_is_in_recovery() THEN
     UPDATE pml.tokens u SET last_used_at = now()
     WHERE u.id = (SELECT t.id FROM pml.tokens t WHERE t.id = held.id FOR NO KEY UPDATE SKIP LOCKED);

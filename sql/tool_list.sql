@@ -1,4 +1,4 @@
--- What can be called from the current scope, as MCP clients see it.
+-- The tools of the current scope, as MCP clients see them.
 
 CREATE FUNCTION pml_internal.pml_clash_note(org text, project text, name text) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -21,16 +21,16 @@ CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
                  WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()) AS server_names
     WHERE pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project()) IS NOT NULL)
   SELECT n.tool_name, n.kind, r.display_name, coalesce(r.description, 'Capability: ' || r.display_name)
-           -- Asked only where there is such a server: it takes some microseconds for each.
+           -- Only where there is such a server: a lookup costs microseconds.
            || CASE WHEN pml_internal.pml_spelling(split_part(r.display_name, ':', 1)) = ANY (here.server_names)
                    THEN coalesce(pml_internal.pml_clash_note(r.org, r.project, r.display_name), '') ELSE '' END,
          pml_internal.pml_object_schema(r.parameters_schema),
-         -- Clients hold results against it: what was only inferred is no promise.
+         -- Clients validate results against it, so an inferred schema isn't listed.
          CASE WHEN r.output_explicit AND r.output_schema ->> 'type' = 'object' THEN r.output_schema END, 'pml-capabilities', NULL, r.id,
          used.uses, NULL
   FROM here
   JOIN pml.capability_records r ON r.org = here.org AND r.project = here.project
-  -- LIMIT makes it a look-up for each: before the first ANALYZE a join would compare all with all.
+  -- LIMIT forces an index lookup for each: before the first ANALYZE a join would compare all with all.
   CROSS JOIN LATERAL (SELECT t.tool_name, t.kind FROM pml.tool_names t
                       WHERE t.org = r.org AND t.project = r.project AND t.kind = 'capability'
                         AND t.name = r.display_name LIMIT 1) AS n
@@ -46,7 +46,7 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_tools(text[]) IS
   'The named capabilities of the current scope, and the tools of these servers (NULL: of all), by their wire names';
 
--- In PL/pgSQL, which keeps the plan: every call of a capability by its tool's name asks this.
+-- In PL/pgSQL, which caches the plan: every call by wire name uses it.
 CREATE FUNCTION pml_internal.pml_tool(tool_name text) RETURNS TABLE (kind text, name text, server_id text, tool text)
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED ROWS 1
   SET search_path = pg_catalog, pg_temp AS $$

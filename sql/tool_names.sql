@@ -1,4 +1,4 @@
--- What tools are called on the wire. Given once and kept, so that a client's name for a tool never comes to mean another.
+-- Wire names of tools. A name is assigned once and kept, so that it never comes to mean another tool.
 
 CREATE TABLE pml.tool_names (
   org text COLLATE "C" NOT NULL,
@@ -7,7 +7,7 @@ CREATE TABLE pml.tool_names (
   kind text COLLATE "C" NOT NULL CHECK (kind IN ('capability', 'tool')),
   name text COLLATE "C" NOT NULL,
   fqdn text COLLATE "C",
-  -- Neither begins with the scope: in a table that was never analyzed one could be mistaken for the other.
+  -- Neither key begins with the scope: on a table that was never analyzed the planner might pick the wrong one.
   PRIMARY KEY (tool_name, org, project),
   UNIQUE (name, kind, org, project),
   CHECK ((kind = 'capability') = (fqdn IS NOT NULL))
@@ -39,7 +39,7 @@ DECLARE
   identity text := concat_ws(' ', kind, fqdn, name);
   taken text;
 BEGIN
-  -- Inserting comes first, since it needs no plan: one made while the table was empty would read it whole later.
+  -- INSERT first, because it needs no scan: a plan cached while the table was empty would use a sequential scan.
   FOR attempt IN 0..8 LOOP
     INSERT INTO pml.tool_names AS t (org, project, tool_name, kind, name, fqdn)
     VALUES (pml_take_tool_name.org, pml_take_tool_name.project,

@@ -28,7 +28,7 @@ CREATE TABLE pml.tool_schema (
     pml_internal.pml_is_defined_so(definition, name, description, input_schema, output_schema)),
   FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED
 );
--- How a name that a tool has is found, in whichever spelling.
+-- For lookup of a tool by any spelling of its name.
 CREATE INDEX tool_schema_scoped_name ON pml.tool_schema
   USING hash (pml_internal.pml_scoped(org, project, pml_internal.pml_spelling(tool_id)));
 COMMENT ON TABLE pml.tool_schema IS 'The tools of the MCP servers of a scope';

@@ -1,12 +1,12 @@
--- The triggers of every table, in the order in which they fire: Postgres takes those of a kind by their names, and a test
--- compares it with this list. They fire during a restore too.
+-- The triggers of every table, in firing order: Postgres fires triggers of a kind by name, and a test compares this list with
+-- the catalog. They fire during a restore too.
 
 -- pml.capability_records
 CREATE TRIGGER capability_records_a_fill BEFORE INSERT ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_fill();
 CREATE TRIGGER capability_records_b_identify BEFORE INSERT ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_identify();
--- Of every column but the counts: being used is no change, and must cost little.
+-- All columns but the counts: counting a use is no change, and must be cheap.
 CREATE TRIGGER capability_records_a_guard
   BEFORE UPDATE OF
     id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
@@ -22,7 +22,7 @@ CREATE TRIGGER capability_records_c_search
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_search();
 CREATE TRIGGER capability_records_refuse_delete BEFORE DELETE ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_refuse_delete();
--- Of every column but the counts, from which nothing follows.
+-- All columns but the counts, from which nothing follows.
 CREATE TRIGGER capability_records_keep
   AFTER INSERT OR UPDATE OF
     id, display_name, org, project, visibility, created_by, deleted_at, version, version_tag, created_at, namespace,
@@ -32,7 +32,7 @@ CREATE TRIGGER capability_records_keep
     parameters_explicit, output_schema, output_explicit, search
   ON pml.capability_records
   FOR EACH ROW EXECUTE FUNCTION pml_internal.pml_record_keep();
--- What a capability promises to give is listed with it.
+-- An explicit output schema is part of the tool list.
 CREATE TRIGGER capability_records_notify_output
   AFTER UPDATE OF output_schema, output_explicit, code_snippet ON pml.capability_records FOR EACH ROW
   WHEN ((OLD.output_explicit OR NEW.output_explicit)

@@ -1,4 +1,4 @@
--- New versions of a capability, and old ones made new.
+-- New versions and rollbacks.
 
 CREATE FUNCTION pml_internal.pml_update(
     spec text, code text DEFAULT NULL, version_tag text DEFAULT NULL, change_summary text DEFAULT NULL,
@@ -30,7 +30,7 @@ BEGIN
       version_tag = coalesce(tag, r.version_tag),
       parameters_schema = coalesce(pml_update.parameters_schema, r.parameters_schema),
       output_schema = coalesce(pml_update.output_schema, r.output_schema),
-      -- A summary belongs to a change; without one there is nothing to say.
+      -- Without a change there is nothing to summarise.
       change_summary = CASE
         WHEN (r.code_snippet, r.parameters_schema, r.output_schema) IS DISTINCT FROM
              (new_code, coalesce(pml_update.parameters_schema, r.parameters_schema),

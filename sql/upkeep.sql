@@ -1,11 +1,11 @@
--- What follows from a change of a record: claims, versions, aliases, history, notification. These run with the
--- extension owner's rights, since they must see names that the writer doesn't, and they tell nothing about them.
+-- What follows from a change of a record: claims, versions, aliases, history, notification. SECURITY DEFINER, because they
+-- must see names that the writer can't; their errors reveal nothing about those.
 
 CREATE FUNCTION pml_internal.pml_record_identify() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- Made when the usual 64 characters don't suffice: many private records of the same code.
+  -- Computed only if 64 characters don't suffice: many private records of the same code.
   whole_hash text;
 BEGIN
   IF TG_RELID <> 'pml.capability_records'::regclass THEN
@@ -54,8 +54,8 @@ DECLARE
   called text[] := ARRAY(SELECT DISTINCT split_part(key, '@', 1) FROM unnest(caller.capabilities_used) AS key);
   circle text[];
 BEGIN
-  -- Two that start to call each other at the same moment: the second must see what the first did. Of its own scope only,
-  -- since nobody may hold up other scopes; a circle through two of them ends at the limit of nested calls.
+  -- Serialises concurrent changes that could form a cycle together. Only within the scope, so that nobody can block another;
+  -- a cycle through two scopes ends at the limit of nested calls.
   PERFORM pml_internal.pml_lock_scope(caller.org, caller.project, 'dependencies');
   circle := pml_internal.pml_call_path(called, caller.id);
   IF circle IS NOT NULL THEN
@@ -72,7 +72,7 @@ BEGIN
   WHERE d.from_fqdn = caller.id AND d.edge_type = 'contains' AND d.to_fqdn <> ALL (called);
   INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn, edge_type)
   SELECT caller.id, r.id, 'contains' FROM pml.capability_records r
-  -- What the writer can't see is not there: it neither depends on this nor can this keep its owner from deleting it.
+  -- No dependency on what the writer can't see: it would keep the owner from deleting it.
   WHERE r.id = ANY (called) AND pml_internal.pml_visible(r.org, r.project, r.visibility, r.created_by)
   ON CONFLICT DO NOTHING;
 END
@@ -100,7 +100,7 @@ BEGIN
       INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn)
       VALUES (NEW.org, NEW.project, OLD.display_name, NEW.id);
     ELSE
-      -- An alias never stands for a tool: the name is the tool's alone from now on.
+      -- An alias never stands for a tool: the name is released to it.
       DELETE FROM pml.name_claims c
       WHERE c.org = NEW.org AND c.project = NEW.project AND c.name = OLD.display_name AND c.fqdn = NEW.id;
     END IF;
@@ -108,7 +108,7 @@ BEGIN
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
 
-  -- A restored record comes after its versions, and its dependencies after it.
+  -- During a restore, versions come before their record and dependencies after it.
   IF (is_new OR NEW.version <> OLD.version)
      AND NOT EXISTS (SELECT FROM pml.capability_versions v
                      WHERE v.capability_fqdn = NEW.id AND v.version = NEW.version) THEN
@@ -136,7 +136,7 @@ BEGIN
                  IS DISTINCT FROM (OLD.routing, OLD.display_name, OLD.visibility, OLD.deleted_at) THEN
       PERFORM pml_internal.pml_follow_routing(NEW, CASE WHEN NOT is_new THEN OLD.display_name END);
     END IF;
-  -- A record that itself only follows is in the middle of such a walk.
+  -- A record whose routing is being recomputed is part of such a walk already.
   ELSIF NOT is_new AND NEW.routing <> OLD.routing AND
         (NEW.routing_explicit OR (NEW.routing_explicit, NEW.tools_used, NEW.capabilities_used)
                                  IS DISTINCT FROM (OLD.routing_explicit, OLD.tools_used, OLD.capabilities_used)) THEN
@@ -211,7 +211,7 @@ BEGIN
     DELETE FROM pml.name_claims c
     WHERE c.org = OLD.org AND c.project = OLD.project AND c.name = OLD.alias
       AND c.fqdn = OLD.target_fqdn AND c.kind = 'alias'
-      -- The name of a record being deleted is about to be reserved.
+      -- The names of a record that is being deleted become reserved.
       AND NOT EXISTS (SELECT FROM pml.capability_records r WHERE r.id = OLD.target_fqdn AND r.deleted_at IS NOT NULL);
     RETURN NULL;
   END IF;

@@ -1,4 +1,4 @@
--- Counting: every call is a row of tool_usage, and what is told of a capability's use follows from those rows.
+-- Usage: every call is a row of tool_usage, from which the counts of capabilities follow.
 
 CREATE FUNCTION pml_internal.pml_usage_count() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
@@ -13,10 +13,10 @@ BEGIN
     SELECT u.capability_fqdn, u.org, u.project, count(*) AS uses, count(*) FILTER (WHERE u.success) AS successes,
            sum(u.duration_ms)::bigint AS latency_ms
     FROM used_tools u
-    -- Rows of another time are restored or imported ones, counted when they were made.
+    -- Skips restored and imported rows, which were counted before.
     WHERE u.used_at = now() AND u.capability_fqdn IS NOT NULL
     GROUP BY u.capability_fqdn, u.org, u.project
-    -- Always in the same order, so that no two sessions wait for each other.
+    -- Always in the same order, to avoid deadlocks.
     ORDER BY u.capability_fqdn
   LOOP
     IF split_part(used.capability_fqdn, '.', 1) = used.org AND split_part(used.capability_fqdn, '.', 2) = used.project THEN
@@ -56,7 +56,7 @@ BEGIN
       MESSAGE = 'A report of calls needs an id, and for each call the tool''s name and whether it went well',
       HINT = 'For example: SELECT pml_tools_used(gen_random_uuid(), ''[{"server": "filesystem", "tool": "read_file", "success": true}]'').';
   END IF;
-  -- Remembered for a while, so that a report whose answer was lost may be made again: it waits for the first here.
+  -- Idempotency key: a retry of the same report waits here for the first and adds nothing.
   INSERT INTO pml.workflow_state (workflow_id, org, project, actor, answer, finished_at)
   VALUES (report, here_org, here_project, here_actor, '{"status": "reported"}', now())
   ON CONFLICT DO NOTHING;
@@ -94,7 +94,7 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_used(text, text, boolean, integer, text) IS
   'Records one call of a server''s tool that no code made';
 
--- Without settings of its own, so that it becomes part of the query that asks for many.
+-- Without settings, so that it is inlined.
 CREATE FUNCTION pml_internal.pml_used(fqdn text, own_uses bigint, own_successes bigint, own_latency_ms bigint)
   RETURNS TABLE (uses bigint, successes bigint, latency_ms bigint)
   LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1

@@ -1,4 +1,4 @@
--- Every version that ever was, the current one too; rows are only ever added.
+-- All versions, including the current one; append-only.
 
 CREATE TABLE pml.capability_versions (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

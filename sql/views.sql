@@ -1,5 +1,5 @@
--- Views for people and reports. Each is the answer of a function that ran as the engine, so that a plan, a lock or a
--- statistic of the query on top tells of nothing that isn't in it.
+-- Views for people and reports. Each is a function scan, so that plans, locks and statistics of a query on top reveal
+-- nothing about hidden rows.
 
 CREATE FUNCTION pml_internal.pml_capabilities()
   RETURNS TABLE (fqdn text, org text, project text, name text, namespace text, type text, description text, tags text[],
@@ -12,7 +12,7 @@ CREATE FUNCTION pml_internal.pml_capabilities()
          r.record_type, r.description, r.tags, r.visibility, r.routing, r.version, r.version_tag, r.parameters_schema,
          r.output_schema, r.tools_used, pml_internal.pml_display_code(r.code_snippet), r.code_url, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), r.verified,
-         -- A source that the reader can't see stays unknown.
+         -- Hidden if the reader can't see the source.
          (SELECT source.id FROM pml.capability_records source WHERE source.id = r.forked_from),
          r.created_by, r.created_at, r.updated_by, r.updated_at
   FROM pml.capability_records r
