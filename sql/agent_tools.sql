@@ -118,7 +118,7 @@ CREATE FUNCTION pml_internal.pml_agent_tool_schema(tool text) RETURNS jsonb
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT (t.definition -> 'inputSchema')::jsonb FROM pml_internal.pml_agent_tools() AS t WHERE t.name = pml_agent_tool_schema.tool
 $$;
-COMMENT ON FUNCTION pml_internal.pml_agent_tool_schema(text) IS 'What one of the tools of agents takes; NULL if there is none of that name';
+COMMENT ON FUNCTION pml_internal.pml_agent_tool_schema(text) IS 'The input schema of an agent tool; NULL if there is none of that name';
 
 CREATE FUNCTION pml_internal.pml_check_arguments(tool text, args jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE
@@ -139,7 +139,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_arguments(text, jsonb) IS
-  'The arguments of one of the tools of agents, in snake_case, if it takes them; else an error that says what is wrong';
+  'The arguments of an agent tool, validated and in snake_case';
 
 CREATE FUNCTION pml_internal.pml_ask(tool text, args jsonb DEFAULT NULL, servers text[] DEFAULT NULL) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -168,4 +168,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_ask(text, jsonb, text[]) IS
-  'What a tool of agents that runs nothing (all but pml_execute) answers; servers: whose tools pml_discover finds (NULL: all)';
+  'Calls an agent tool that runs no code (all but pml_execute); servers: whose tools pml_discover finds (NULL: all)';

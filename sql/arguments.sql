@@ -12,7 +12,7 @@ COMMENT ON FUNCTION pml_internal.pml_check_args(jsonb, jsonb) IS
 
 CREATE FUNCTION pml_internal.pml_allowing_args(schema text, args text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_allowing_args_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_allowing_args(text, text) IS 'The schema without what these arguments don''t fit';
+COMMENT ON FUNCTION pml_internal.pml_allowing_args(text, text) IS 'The schema, relaxed so that these arguments are valid';
 
 CREATE FUNCTION pml_internal.pml_parameters_found(inferred jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -23,7 +23,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_parameters_found(jsonb) IS
-  'The parameters that were read off code, without what the run that made it shows to be wrong (pml.ran_with)';
+  'The inferred parameters, relaxed so that the arguments of the run that made the code (pml.ran_with) are valid';
 
 CREATE FUNCTION pml_internal.pml_checked_schema(what text, schema text) RETURNS void
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_schema_wrapper';
@@ -32,7 +32,7 @@ COMMENT ON FUNCTION pml_internal.pml_checked_schema(text, text) IS 'pml_check_sc
 CREATE FUNCTION pml_internal.pml_check_schema(what text, schema jsonb) RETURNS void
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pml_internal.pml_checked_schema(what, schema::text);
-COMMENT ON FUNCTION pml_internal.pml_check_schema(text, jsonb) IS 'An error unless it is a JSON Schema that can be used';
+COMMENT ON FUNCTION pml_internal.pml_check_schema(text, jsonb) IS 'An error unless it is a valid JSON Schema';
 
 CREATE FUNCTION pml_internal.pml_check_parameters(schema jsonb) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -47,7 +47,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_check_parameters(jsonb) IS 'An error unless it is a JSON Schema that arguments can be held against';
+COMMENT ON FUNCTION pml_internal.pml_check_parameters(jsonb) IS 'An error unless it is a valid JSON Schema of an object';
 
 CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -65,7 +65,7 @@ DECLARE
   problem text;
 BEGIN
   IF jsonb_typeof(coalesce(given, '{}')) <> 'object' THEN
-    problem := format('%s takes an object', what);
+    problem := format('%s: expected an object, found a %s', what, replace(jsonb_typeof(given), 'array', 'list'));
   ELSE
     SELECT CASE WHEN wanted.type IS NULL THEN format('%s has no argument "%s"', what, pml_internal.pml_excerpt(g.key))
                 ELSE format('"%s" must be %s', g.key, wanted.article || wanted.type) END
@@ -102,7 +102,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[], jsonb) IS
-  'What was given and isn''t null, if it has only keys of the allowed (or unlisted) types and all required ones; else an error';
+  'The object without nulls, if its keys and their types are allowed (or unlisted) and none that is required is missing; else an error';
 
 CREATE FUNCTION pml_internal.pml_json_problem(json text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_json_problem_wrapper';

@@ -29,12 +29,12 @@ DECLARE
 BEGIN
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = problem,
-      HINT = 'To run new code give code and an intent; to call a capability give capability and args; to look around give an intent.';
+      HINT = 'To run new code give code and an intent; to call a capability give capability and args; for suggestions give an intent.';
   END IF;
   RETURN checked;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_check_request(jsonb) IS 'The request, without what is null, or an error that says what is wrong with it';
+COMMENT ON FUNCTION pml_internal.pml_check_request(jsonb) IS 'The request, validated and without nulls';
 
 CREATE FUNCTION pml_internal.pml_suggestions(intent text, servers text[]) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -73,7 +73,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_keep_workflow(text, text, jsonb, jsonb, jsonb, bigint) IS
-  'Remembers a run until it is finished; returns its id';
+  'Stores the state of a run until it is finished; returns its id';
 
 CREATE FUNCTION pml_internal.pml_begin_code(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER

@@ -49,7 +49,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_called(text[], text[]) IS
-  'The capabilities that code calls, and those that they call, by the keys under which they are called; what stands for those that are gone; and all tools';
+  'What code calls, directly or through others: {capabilities, missing, tools}, by the keys that the code uses';
 
 CREATE FUNCTION pml_internal.pml_callable(name text) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT
@@ -72,4 +72,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_callable(text) IS
-  'What a plan has for a capability that code names only while it runs: its key, and the capabilities that it calls; an empty object if there is none';
+  'The part of a plan for a capability whose name is known only at run time: {key, capabilities, missing, tools}; {} if there is none';

@@ -9,7 +9,7 @@ CREATE FUNCTION pml_internal.pml_cap_named(fqdn text) RETURNS jsonb
            'tool', pml_internal.pml_tool_name_of(r.id), '_meta', jsonb_build_object('fqdn', r.id))
   FROM pml.capability_records r WHERE r.id = pml_cap_named.fqdn
 $$;
-COMMENT ON FUNCTION pml_internal.pml_cap_named(text) IS 'A capability as the cap_ tools that make or change one tell it';
+COMMENT ON FUNCTION pml_internal.pml_cap_named(text) IS 'A capability as returned by the cap_ tools that make or change one';
 
 CREATE FUNCTION pml_internal.pml_cap_lookup(spec text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -93,7 +93,7 @@ COMMENT ON FUNCTION pml_internal.pml_cap_history(text, bigint, bigint) IS 'The t
 CREATE FUNCTION pml_internal.pml_as_fqdn(spec text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   RETURN pg_catalog.concat_ws('@', (pml_internal.pml_locate(spec)).fqdn, nullif(pg_catalog.split_part(spec, '@', 2), ''));
-COMMENT ON FUNCTION pml_internal.pml_as_fqdn(text) IS 'The spec with an FQDN in the place of a name; its version stays';
+COMMENT ON FUNCTION pml_internal.pml_as_fqdn(text) IS 'The spec with its name replaced by the FQDN; the version stays';
 
 CREATE FUNCTION pml_internal.pml_cap_answer(action text, given jsonb) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -126,7 +126,7 @@ BEGIN
   END CASE;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_cap_answer(text, jsonb) IS 'What one of the cap_ tools answers to arguments that are right';
+COMMENT ON FUNCTION pml_internal.pml_cap_answer(text, jsonb) IS 'Calls a cap_ tool with validated arguments';
 
 CREATE FUNCTION pml_internal.pml_cap(tool text, args jsonb DEFAULT NULL) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER

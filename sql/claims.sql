@@ -48,12 +48,12 @@ BEGIN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_free_name(text, text, text) IS 'A name like this one that nobody visible holds';
+COMMENT ON FUNCTION pml_internal.pml_free_name(text, text, text) IS 'A similar name that is free, as far as the current user can see';
 
 CREATE FUNCTION pml_internal.pml_is_taken(name text, own_fqdn text) RETURNS boolean
   LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'pml_is_taken_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_is_taken(text, text) IS
-  'Whether another record than this one holds the name in the current scope, visible or not';
+  'Whether another record holds the name in the current scope, visible or not';
 
 CREATE FUNCTION pml_internal.pml_tool_called(org text, project text, name text) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER
@@ -74,7 +74,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_called(text, text, text) IS
-  'The tool, of a server in this scope or a base server, that code which says this name may mean; NULL if there is none';
+  'The tool of this scope or of a base server that has this name in any spelling; NULL if there is none';
 
 CREATE FUNCTION pml_internal.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
   LANGUAGE plpgsql STABLE SECURITY INVOKER

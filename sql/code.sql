@@ -7,7 +7,7 @@ COMMENT ON FUNCTION pml_internal.pml_code_hash(text) IS
 
 CREATE FUNCTION pml_internal.pml_long_code_hash(code text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_long_code_hash_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_long_code_hash(text) IS 'What pml_code_hash begins, 1024 characters long';
+COMMENT ON FUNCTION pml_internal.pml_long_code_hash(text) IS 'pml_code_hash extended to 1024 characters';
 
 CREATE FUNCTION pml_internal.pml_text_hash(content text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_text_hash_wrapper';

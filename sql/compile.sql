@@ -20,7 +20,7 @@ COMMENT ON FUNCTION pml_internal.pml_display_with(text, jsonb) IS
 CREATE FUNCTION pml_internal.pml_compile_in(org text, project text, code text) RETURNS jsonb
   LANGUAGE c STABLE STRICT PARALLEL UNSAFE COST 300 AS 'MODULE_PATHNAME', 'pml_compile_in_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_compile_in(text, text, text) IS
-  'All that one parse of the code gives, with the names linked that are known in this scope (pml_names_known)';
+  'Compiles code in one parse, linking the names that are known in this scope (pml_names_known)';
 
 CREATE FUNCTION pml_internal.pml_parses() RETURNS bigint
   LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'pml_parses_wrapper';
@@ -43,28 +43,28 @@ CREATE FUNCTION pml_internal.pml_source_code(source jsonb) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN pml_internal.pml_code_of_source(source::text);
 COMMENT ON FUNCTION pml_internal.pml_source_code(jsonb) IS
-  'The code that a source gives, or that does what its DAG or tool with default arguments does';
+  'The code of a source: as given, or generated from its DAG or tool';
 
 CREATE FUNCTION pml_internal.pml_kept_source(source jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN coalesce(source ->> 'type', 'code') = 'code' THEN '{"type": "code"}'::jsonb ELSE source END;
-COMMENT ON FUNCTION pml_internal.pml_kept_source(jsonb) IS 'A source as it is kept beside the code: that of code is the code';
+COMMENT ON FUNCTION pml_internal.pml_kept_source(jsonb) IS 'A source as it is stored: code itself is in code_snippet';
 
 CREATE FUNCTION pml_internal.pml_pipeline(sources text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pipeline_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_pipeline(text) IS
-  'Code that feeds each of [{name, input, output}] with what the one before gives, and its parameters: {code, parameters}; or an error that says why it can''t';
+  'Generates a pipeline of [{name, input, output}]: {code, parameters}; or an error if the schemas don''t fit';
 
 CREATE FUNCTION pml_internal.pml_structure_with(structure text, schemas text) RETURNS jsonb
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_structure_with_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_structure_with(text, text) IS
-  'A structure with its provides edges computed anew; NULL if it is nested too deep';
+  'A structure with its provides edges recomputed; NULL if it is nested too deep';
 
 CREATE FUNCTION pml_internal.pml_provides_between(schemas text, tool text, at_most bigint)
   RETURNS TABLE (from_tool text, to_tool text, coverage text, field_mapping jsonb)
   LANGUAGE c IMMUTABLE PARALLEL SAFE COST 1000 ROWS 1000 AS 'MODULE_PATHNAME', 'pml_provides_between_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_provides_between(text, text, bigint) IS
-  'The first edges from and to a tool (NULL: all), among those whose schemas are given; each is made as it is read';
+  'Provides edges from and to a tool (NULL: all) between tools with these schemas, computed lazily';
 
 CREATE FUNCTION pml_internal.pml_capability_spelled(org text, project text, written text) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
@@ -97,7 +97,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_capability_spelled(text, text, text) IS
-  'The capability of this scope whose wire name, or name without a namespace, is written so but for its spelling: its FQDN, or the names of several';
+  'Looks a capability up by any spelling of its wire name, or of a name without namespace: its FQDN, or the names of several';
 
 CREATE FUNCTION pml_internal.pml_one_spelled(org text, project text, written text, fqdns text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
@@ -113,12 +113,12 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_one_spelled(text, text, text, text[]) IS
-  'Which of several capabilities whose names differ in spelling only is meant: its FQDN, or all their names if that can''t be told';
+  'Chooses between capabilities whose names differ in spelling only: the FQDN of the exact match, or all their names';
 
 CREATE FUNCTION pml_internal.pml_refuse_spelling(written text, names text[]) RETURNS void
   LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_refuse_spelling_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_refuse_spelling(text, text[]) IS
-  'The error for what is written in code and could be any of several capabilities';
+  'The error for an ambiguous name in code';
 
 -- In PL/pgSQL, which caches the plan: planning costs ten times the call. Each lookup is a subquery of its own, because a
 -- join that was planned while the tables were empty would keep using sequential scans.
@@ -170,7 +170,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_schemas_of(text, text, text[]) IS
-  'What is known of these tools (of this scope) and capabilities (by FQDN): {name: {input, output}}';
+  'The schemas of tools (of this scope) and capabilities (by FQDN): {name: {input, output}}';
 
 CREATE FUNCTION pml_internal.pml_source_parameters(source jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
@@ -195,7 +195,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_source_parameters(jsonb) IS
-  'What a capability that stands for a tool takes: what the tool takes, with the default arguments; NULL for other sources';
+  'The parameters of a capability made from a tool: its input schema with the default arguments; NULL for other sources';
 
 CREATE FUNCTION pml_internal.pml_names_known(org text, project text, names text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
@@ -210,7 +210,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_names_known(text, text, text[]) IS
-  'What the compiler asks of the names in code: which are capabilities, and the schemas of all ({lookup, schemas})';
+  'What the compiler needs to know of the names in code: {lookup, schemas}';
 
 CREATE FUNCTION pml_internal.pml_compile(code text) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
@@ -220,7 +220,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compile(text) IS
-  'All that saving this code here would keep: hash, linked, executable, structure, parameters, output, tools, capabilities, unresolved';
+  'Compiles code as saving it here would: {hash, linked, executable, structure, parameters, output, tools, capabilities, unresolved}';
 
 CREATE FUNCTION pml_internal.pml_check_not_recursive(code text, name text) RETURNS void
   LANGUAGE plpgsql STABLE
@@ -282,7 +282,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_display_code(text) IS
-  'The reverse of pml_transform: FQDNs become the names that their capabilities have today, or what stands for those that are gone';
+  'The reverse of pml_transform: FQDNs become current names, or placeholders for capabilities that are deleted or hidden';
 
 CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE
@@ -293,7 +293,7 @@ CREATE FUNCTION pml_internal.pml_analyze(code text) RETURNS jsonb
   FROM (SELECT pml_internal.pml_compile(pml_analyze.code) AS compiled) AS done
 $$;
 COMMENT ON FUNCTION pml_internal.pml_analyze(text) IS
-  'The static structure of code (nodes, edges), the tools and capabilities it calls, and what can''t be told before it runs';
+  'Static analysis of code: {nodes, edges, tools, capabilities, unresolved}';
 
 CREATE FUNCTION pml_internal.pml_check_code(code text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE

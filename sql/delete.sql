@@ -21,7 +21,7 @@ BEGIN
       RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
         MESSAGE = format('Capability "%s" can''t be deleted: other capabilities depend on it', pml_delete.spec),
         DETAIL = format('It is called by: %s.', callers),
-        HINT = 'Change those first, or delete it all the same with force => true.';
+        HINT = 'Change those first, or delete it anyway with force => true.';
     END IF;
   END IF;
   PERFORM set_config('pml.force_delete', CASE WHEN pml_delete.force THEN 'on' ELSE 'off' END, true);

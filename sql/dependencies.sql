@@ -45,4 +45,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_call_path(text[], text) IS
-  'The shortest way from one of the called capabilities to the goal, along what the current user sees; NULL if there is none';
+  'The shortest call path from one of the called capabilities to the goal that the current user can see; NULL if there is none';

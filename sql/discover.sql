@@ -9,7 +9,7 @@ BEGIN
   RETURN coalesce(nullif(type, 'all'), '');
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_check_type(text) IS 'The type of what is looked for, or an error';
+COMMENT ON FUNCTION pml_internal.pml_check_type(text) IS 'The type to search for, validated';
 
 CREATE FUNCTION pml_internal.pml_search(
     intent text, type text, servers text[], min_score real, "limit" bigint, "offset" bigint)

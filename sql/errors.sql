@@ -3,7 +3,7 @@
 CREATE FUNCTION pml_internal.pml_excerpt(given text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.regexp_replace(pg_catalog.left(given, 100), '[[:cntrl:]]', '?', 'g');
-COMMENT ON FUNCTION pml_internal.pml_excerpt(text) IS 'What was given, short and printable, for use in a message';
+COMMENT ON FUNCTION pml_internal.pml_excerpt(text) IS 'User input, truncated and printable, for messages';
 
 -- A trigger function runs on its own table only. On an attacker's table, assigning a column could run the code of a
 -- domain's CHECK with the rights of the function's owner.
@@ -16,7 +16,7 @@ BEGIN
     HINT = 'The triggers of PML belong to the tables of schema pml.';
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_refuse_table(oid) IS 'The error of a trigger function on a table that is not its own';
+COMMENT ON FUNCTION pml_internal.pml_refuse_table(oid) IS 'The error of a trigger function that is attached to a foreign table';
 
 CREATE FUNCTION pml_internal.pml_check_changed(changed boolean, spec text, fqdn text) RETURNS void
   LANGUAGE plpgsql STABLE SECURITY INVOKER
@@ -31,7 +31,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_changed(boolean, text, text) IS
-  'An error when a change met no row, because the record is of a scope in which the current user may not act';
+  'An error if an UPDATE matched no row, because the current user may not act in the record''s scope';
 
 CREATE FUNCTION pml_internal.pml_name_taken(
     org text, project text, name text, hint text DEFAULT 'Use another name.', detail text DEFAULT NULL) RETURNS void
@@ -78,7 +78,7 @@ BEGIN
                     'tools/list shows what there is.');
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text, text) IS 'The error for a wire name that stands for nothing';
+COMMENT ON FUNCTION pml_internal.pml_tool_not_found(text, text) IS 'The error for an unknown wire name';
 
 CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS void
   LANGUAGE plpgsql STABLE
@@ -90,10 +90,10 @@ BEGIN
                AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()
                AND t.user_id = pml_internal.pml_actor()) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', workflow_id),
-      HINT = 'What runs gave is kept for a while only (pml.workflow_ttl, pml.result_ttl); run it again.';
+      HINT = 'State and results of runs expire (pml.workflow_ttl, pml.result_ttl). Run it again.';
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow not found: %s', coalesce(workflow_id::text, 'none given')),
-    HINT = 'It is the workflow_id of pml_begin, for the one who began it.';
+    HINT = 'Give the workflow_id that pml_begin returned. Only the actor who began a run can finish it or fetch its results.';
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_workflow_not_found(uuid) IS 'The error for a run that isn''t there, or no longer';
+COMMENT ON FUNCTION pml_internal.pml_workflow_not_found(uuid) IS 'The error for a run that is unknown or has expired';

@@ -20,7 +20,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_forget_expired(integer) IS
-  'Removes states and results of runs whose time is over, so many of each (NULL: all); returns how many';
+  'Removes expired states and results of runs, at most so many of each (NULL: all); returns how many';
 
 CREATE FUNCTION pml_internal.pml_expire() RETURNS bigint
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -31,4 +31,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_expire() IS
-  'Removes all states and results of runs whose time is over (admins only, for cron); returns how many';
+  'Removes all expired states and results of runs (admins only, for cron); returns how many';

@@ -85,7 +85,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_trace(uuid, pml.workflow_state, jsonb, text[], text, text) IS
-  'Writes what a run and the runs inside it did, counts every call, and keeps the results of its tasks';
+  'Writes the traces of a run and its nested runs, counts every call, and stores the results of its tasks';
 
 CREATE FUNCTION pml_internal.pml_finish(workflow_id uuid, outcome json) RETURNS json
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -188,4 +188,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_finish(uuid, json) IS
-  'Takes what came of a run: traces and counts it, keeps new code that ran well, and returns what pml_execute answers; a second call gets the same';
+  'Finishes a run: writes trace and counts, saves new code that succeeded, and returns the answer of pml_execute; idempotent';

@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_same_code(text, text) IS
-  'An error if code that has one name is to get another';
+  'An error if the code already has another name';
 
 CREATE FUNCTION pml_internal.pml_note_tools(fqdn text, tasks jsonb) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -43,7 +43,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_note_tools(text, jsonb) IS
-  'Adds the tools that a run called and the code doesn''t show (mcp[x]) to those that the capability uses';
+  'Adds tools that a run called dynamically (mcp[x]) to tools_used';
 
 CREATE FUNCTION pml_internal.pml_keep_code(
     wanted pml.capability_records, hash text, OUT fqdn text, OUT is_new boolean)
@@ -84,7 +84,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_keep_code(pml.capability_records, text) IS
-  'The capability that code becomes: a new one with what is given of it, or the one that has this code already';
+  'Saves code as a new capability, or returns the one that has the same code';
 
 CREATE FUNCTION pml_internal.pml_keep_run_code(context jsonb, name text) RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -103,4 +103,4 @@ BEGIN
   RETURN kept_fqdn;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_keep_run_code(jsonb, text) IS 'The capability that code which ran well becomes, under this name';
+COMMENT ON FUNCTION pml_internal.pml_keep_run_code(jsonb, text) IS 'Saves the code of a successful run under this name';

@@ -65,4 +65,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_list(boolean, boolean, text, text, text) IS
-  'True, or an error that says which argument of pml_list is wrong';
+  'Validates the arguments of pml_list; true or an error';

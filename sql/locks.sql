@@ -9,7 +9,7 @@ CREATE TABLE pml.scope_locks (
 COMMENT ON TABLE pml.scope_locks IS 'Rows that are locked while something in a scope changes as a whole';
 COMMENT ON COLUMN pml.scope_locks.org IS 'Organisation';
 COMMENT ON COLUMN pml.scope_locks.project IS 'Project';
-COMMENT ON COLUMN pml.scope_locks.purpose IS 'What is changed one after the other';
+COMMENT ON COLUMN pml.scope_locks.purpose IS 'What is serialised by this lock';
 
 CREATE FUNCTION pml_internal.pml_lock_scope(org text, project text, purpose text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER

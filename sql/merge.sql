@@ -17,7 +17,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_merged_parameters(jsonb, text) IS
-  'What code takes that hands its arguments on to a source with these parameters; NULL if it only takes what it names itself';
+  'The parameters of code that passes args on to a source with these parameters; NULL if it doesn''t pass them on';
 
 CREATE FUNCTION pml_internal.pml_merge(sources text[], name text, code text DEFAULT NULL, description text DEFAULT NULL)
   RETURNS text
@@ -78,4 +78,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_merge(text[], text, text, text) IS
-  'Makes a capability that feeds each source with what the one before gives, or that runs the given code';
+  'Makes a pipeline capability in which each source gets the result of the one before, or one with the given code';

@@ -34,7 +34,7 @@ COMMENT ON FUNCTION pml_internal.pml_check_part(text, text) IS 'The value, if it
 
 CREATE FUNCTION pml_internal.pml_check_name(name text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_name_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_check_name(text) IS 'The name, if a capability may be given it; else an error';
+COMMENT ON FUNCTION pml_internal.pml_check_name(text) IS 'The name, if it is valid for a capability; else an error';
 
 CREATE FUNCTION pml_internal.pml_is_valid_name(name text) RETURNS boolean
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_is_valid_name_wrapper';
@@ -61,4 +61,4 @@ COMMENT ON FUNCTION pml_internal.pml_glob_to_like(text) IS 'The LIKE pattern of 
 
 CREATE FUNCTION pml_internal.pml_nearest(wanted text, candidates text[]) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_nearest_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_nearest(text, text[]) IS 'The candidate that someone who wrote this may have meant';
+COMMENT ON FUNCTION pml_internal.pml_nearest(text, text[]) IS 'The most similar candidate, if any is similar enough';

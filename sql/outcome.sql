@@ -20,7 +20,7 @@ BEGIN
         "line": "integer"}', '{kind,target,success}');
     IF task ->> 'kind' NOT IN ('tool', 'capability') THEN
       RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'The "kind" of a task must be tool or capability',
-        HINT = 'A tool is one of a real server.';
+        HINT = 'tool: of an MCP server; capability: of PML.';
     END IF;
     IF jsonb_typeof(task -> 'run') = 'object' THEN
       PERFORM pml_internal.pml_check_outcome(task -> 'run', depth + 1);
@@ -33,7 +33,7 @@ COMMENT ON FUNCTION pml_internal.pml_check_outcome(jsonb, integer) IS 'An error 
 CREATE FUNCTION pml_internal.pml_outcome_parts(outcome text) RETURNS text[]
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_outcome_parts_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_outcome_parts(text) IS
-  'An outcome with each result replaced by its number here, and then the results as they came';
+  'Splits an outcome: first the outcome with each result replaced by its index in this array, then the results verbatim';
 
 CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -45,4 +45,4 @@ CREATE FUNCTION pml_internal.pml_error_text(error jsonb) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.left(CASE pg_catalog.jsonb_typeof(error)
     WHEN 'object' THEN coalesce(error ->> 'message', error::text) WHEN 'null' THEN NULL ELSE error #>> '{}' END, 2000);
-COMMENT ON FUNCTION pml_internal.pml_error_text(jsonb) IS 'What an error says, be it text or an object with a message';
+COMMENT ON FUNCTION pml_internal.pml_error_text(jsonb) IS 'The text of an error, which is a string or an object with a message';

@@ -16,7 +16,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_structures_refresh(text, text, text[]) IS
-  'Computes anew what the structures of capabilities say of these tools';
+  'Recomputes the structures of capabilities that use these tools';
 
 CREATE FUNCTION pml_internal.pml_provides_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER

@@ -12,7 +12,7 @@ CREATE FUNCTION pml_internal.pml_compiled_before(fqdn text, code text) RETURNS j
   ORDER BY v.version DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compiled_before(text, text) IS
-  'What was compiled when this code was saved: an old version or a copy means what it meant, whatever has that name today';
+  'The compiled form of a stored version with this code, so that restored versions and copies keep their links';
 
 CREATE FUNCTION pml_internal.pml_compiled_once(written pml.capability_records) RETURNS jsonb
   LANGUAGE plpgsql STABLE
@@ -27,7 +27,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_compiled_once(pml.capability_records) IS
-  'What pml_compile makes of the code of a row that is being written; not made again if who writes has just done so';
+  'The compiled code of a row that is being written, without compiling again if the writer has done so';
 
 CREATE FUNCTION pml_internal.pml_record_compiled(kept pml.capability_records, compiled jsonb)
   RETURNS pml.capability_records
@@ -72,7 +72,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_written(pml.capability_records) IS
-  'An error that says why a record which is inserted by hand can''t be';
+  'Validates a record that is inserted by hand';
 
 CREATE FUNCTION pml_internal.pml_record_fill() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER

@@ -53,7 +53,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_record(pml.capability_records) IS
-  'An error that says which column of a record has a value that it can''t have';
+  'Validates the columns of a record';
 
 CREATE FUNCTION pml_internal.pml_name_of_same_code(written pml.capability_records) RETURNS text
   LANGUAGE plpgsql STABLE
@@ -72,7 +72,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_name_of_same_code(pml.capability_records) IS
-  'The other record beside which this one, in its first version, can''t have the same code; NULL if there is none';
+  'The name of a record with the same code that conflicts with this one; NULL if there is none';
 
 CREATE FUNCTION pml_internal.pml_guard_trust(old pml.capability_records) RETURNS void
   LANGUAGE plpgsql STABLE
@@ -86,7 +86,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_guard_trust(pml.capability_records) IS
-  'An error unless who changes verified or signature is an admin';
+  'An error unless the role that changes verified or signature is an admin';
 
 CREATE FUNCTION pml_internal.pml_guard_new_trust(old pml.capability_records, new pml.capability_records)
   RETURNS pml.capability_records
@@ -104,7 +104,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_guard_new_trust(pml.capability_records, pml.capability_records) IS
-  'The record with other code: what was verified and signed before was not this code';
+  'Resets verified and signature for new code';
 
 CREATE FUNCTION pml_internal.pml_guard_visibility(old pml.capability_records, new pml.capability_records) RETURNS void
   LANGUAGE plpgsql STABLE
@@ -114,7 +114,7 @@ DECLARE
 BEGIN
   IF NOT pml_internal.pml_visible(new.org, new.project, new.visibility, new.created_by) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM006',
-      MESSAGE = format('Only who made capability "%s" may make it %s', old.display_name, new.visibility),
+      MESSAGE = format('Only the creator of capability "%s" may make it %s', old.display_name, new.visibility),
       DETAIL = 'You would no longer see it.',
       HINT = 'Ask its creator, or copy it with pml_fork: the copy is yours.';
   END IF;
@@ -130,7 +130,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_guard_visibility(pml.capability_records, pml.capability_records) IS
-  'An error if who changes the visibility would lose sight of the record, or two shared records would have the same code';
+  'An error if the writer would no longer see the record, or two shared records would have the same code';
 
 CREATE FUNCTION pml_internal.pml_guard_name(old pml.capability_records, new_name text) RETURNS text
   LANGUAGE plpgsql STABLE
@@ -196,7 +196,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_recompiled(pml.capability_records, pml.capability_records) IS
-  'What the new code of a record compiles to; code of an old version that is restored, to what it did then';
+  'The compiled new code of a record; a restored version keeps its links';
 
 CREATE FUNCTION pml_internal.pml_guard_code(old pml.capability_records, new pml.capability_records, compiled jsonb)
   RETURNS pml.capability_records
@@ -228,7 +228,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_guard_code(pml.capability_records, pml.capability_records, jsonb) IS
-  'The record with what follows from its code (compiled; NULL: the code is the same), which nobody can set';
+  'Sets the columns that follow from the code (compiled; NULL: unchanged), which can''t be written directly';
 
 CREATE FUNCTION pml_internal.pml_guard_schemas(old pml.capability_records, new pml.capability_records, compiled jsonb)
   RETURNS pml.capability_records
@@ -270,7 +270,7 @@ BEGIN
     IF new.change_summary IS DISTINCT FROM old.change_summary THEN
       RAISE EXCEPTION USING ERRCODE = 'PM007',
         MESSAGE = format('The change summary of version %s of "%s" is immutable', old.version, old.display_name),
-        HINT = 'It is given with the change itself.';
+        HINT = 'Give it together with the change.';
     END IF;
     RETURN new;
   END IF;
@@ -380,4 +380,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_record_guard() IS
-  'Trigger: refuses changes of what is immutable, and makes what follows from the others';
+  'Trigger: rejects changes of immutable columns and derives the columns that follow from others';

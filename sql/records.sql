@@ -101,7 +101,7 @@ COMMENT ON COLUMN pml.capability_records.forked_from IS 'FQDN of the source of a
 COMMENT ON COLUMN pml.capability_records.verified IS 'Tested and validated; set by admins';
 COMMENT ON COLUMN pml.capability_records.signature IS 'Signature of the code; set by admins';
 COMMENT ON COLUMN pml.capability_records.usage_count IS 'How often it was used by its own scope (capability_usage: by others)';
-COMMENT ON COLUMN pml.capability_records.success_count IS 'How often that went well';
+COMMENT ON COLUMN pml.capability_records.success_count IS 'Number of successful uses';
 COMMENT ON COLUMN pml.capability_records.total_latency_ms IS 'The time of all its runs together, in milliseconds';
 COMMENT ON COLUMN pml.capability_records.tags IS 'Free labels';
 COMMENT ON COLUMN pml.capability_records.visibility IS 'private (the creator), project, org or public';
@@ -140,5 +140,5 @@ COMMENT ON COLUMN pml.capability_usage.capability_fqdn IS 'The capability';
 COMMENT ON COLUMN pml.capability_usage.org IS 'Organisation of the scope that used it';
 COMMENT ON COLUMN pml.capability_usage.project IS 'Its project';
 COMMENT ON COLUMN pml.capability_usage.uses IS 'How often';
-COMMENT ON COLUMN pml.capability_usage.successes IS 'How often that went well';
+COMMENT ON COLUMN pml.capability_usage.successes IS 'Number of successful uses';
 COMMENT ON COLUMN pml.capability_usage.latency_ms IS 'The time of these runs together, in milliseconds';

@@ -39,7 +39,7 @@ BEGIN
   PERFORM pml_internal.pml_check_may_act(here_org, here_project);
   IF json_typeof(pml_register_tools.tools) IS DISTINCT FROM 'array' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'The tools of a server are a list', HINT = 'Give [{"name", "description", "inputSchema", "outputSchema"}].';
+      MESSAGE = 'Invalid tools: expected a list', HINT = 'Give [{"name", "description", "inputSchema", "outputSchema"}].';
   END IF;
   -- Serialises proxies that have the same servers.
   PERFORM pml_internal.pml_lock_scope(here_org, here_project, 'tools');

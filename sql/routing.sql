@@ -69,7 +69,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_follow_routing(pml.capability_records, text) IS
-  'Has what calls a record whose routing changed, directly or through others, follow it where its own wasn''t given';
+  'Propagates a change of routing to all direct and indirect callers whose routing isn''t explicit';
 
 CREATE FUNCTION pml_internal.pml_routing(tools text[]) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED

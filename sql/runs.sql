@@ -17,7 +17,7 @@ CREATE TABLE pml.workflow_state (
   expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour'
 );
 CREATE INDEX workflow_state_expires ON pml.workflow_state (expires_at);
-COMMENT ON TABLE pml.workflow_state IS 'Runs under way, and those finished a while ago';
+COMMENT ON TABLE pml.workflow_state IS 'Runs in progress, and finished ones until they expire';
 COMMENT ON COLUMN pml.workflow_state.workflow_id IS 'The run';
 COMMENT ON COLUMN pml.workflow_state.org IS 'Organisation';
 COMMENT ON COLUMN pml.workflow_state.project IS 'Project';
@@ -27,10 +27,10 @@ COMMENT ON COLUMN pml.workflow_state.dag IS 'The plan';
 COMMENT ON COLUMN pml.workflow_state.learning_context IS 'Code, intent, structure and tools, for the capability it may become';
 COMMENT ON COLUMN pml.workflow_state.mode IS 'direct: new code; call_by_name: a capability';
 COMMENT ON COLUMN pml.workflow_state.args IS 'The arguments it was given, with defaults';
-COMMENT ON COLUMN pml.workflow_state.answer IS 'What pml_finish answered, and answers again';
+COMMENT ON COLUMN pml.workflow_state.answer IS 'The answer of pml_finish, returned again to a retry';
 COMMENT ON COLUMN pml.workflow_state.finished_at IS 'When it was finished';
 COMMENT ON COLUMN pml.workflow_state.created_at IS 'When it began';
-COMMENT ON COLUMN pml.workflow_state.expires_at IS 'When it is forgotten';
+COMMENT ON COLUMN pml.workflow_state.expires_at IS 'When it expires';
 
 CREATE TABLE pml.execution_trace (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -65,7 +65,7 @@ COMMENT ON COLUMN pml.execution_trace.intent IS 'What it was for';
 COMMENT ON COLUMN pml.execution_trace.initial_context IS 'What it was given';
 COMMENT ON COLUMN pml.execution_trace.executed_path IS 'The nodes it went through, in order';
 COMMENT ON COLUMN pml.execution_trace.decisions IS 'The outcome of each decision';
-COMMENT ON COLUMN pml.execution_trace.task_results IS 'What each call was given and gave';
+COMMENT ON COLUMN pml.execution_trace.task_results IS 'Arguments and result previews of each call';
 COMMENT ON COLUMN pml.execution_trace.success IS 'Whether it went well';
 COMMENT ON COLUMN pml.execution_trace.duration_ms IS 'How long it took, in milliseconds';
 COMMENT ON COLUMN pml.execution_trace.error_message IS 'What went wrong';
@@ -91,4 +91,4 @@ COMMENT ON COLUMN pml.task_results.project IS 'Project';
 COMMENT ON COLUMN pml.task_results.actor IS 'For whom it ran';
 COMMENT ON COLUMN pml.task_results.result IS 'The result';
 COMMENT ON COLUMN pml.task_results.created_at IS 'When it came';
-COMMENT ON COLUMN pml.task_results.expires_at IS 'When it is forgotten';
+COMMENT ON COLUMN pml.task_results.expires_at IS 'When it expires';

@@ -65,7 +65,7 @@ COMMENT ON FUNCTION pml_internal.pml_visible(text, text, text, text) IS
 CREATE FUNCTION pml_internal.pml_act_as(org text, project text, actor text, request_id text) RETURNS boolean
   LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pml_act_as_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_act_as(text, text, text, text) IS
-  'Sets, until the transaction ends, for whom and where a proxy acts, and application_name to pml/<request>';
+  'Sets scope and actor of a proxy for this transaction, and application_name to pml/<request>';
 
 CREATE FUNCTION pml_internal.pml_grant(role_name name, org text, project text) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -97,4 +97,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_revoke(name, text, text) IS
-  'Takes back what pml_grant gave (admins only); whether there was such a grant';
+  'Revokes a grant (admins only); whether there was one';

@@ -3,7 +3,7 @@
 CREATE FUNCTION pml_internal.pml_words(content text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_catalog.translate(pg_catalog.regexp_replace(content, '([a-z0-9])([A-Z])', '\1 \2', 'g'), '_:-./', '     ');
-COMMENT ON FUNCTION pml_internal.pml_words(text) IS 'A text with its identifiers taken apart: readJson, read_json and fs:read-json';
+COMMENT ON FUNCTION pml_internal.pml_words(text) IS 'A text with identifiers split into words: readJson, read_json and fs:read-json';
 
 -- In PL/pgSQL, which caches the plan; an SQL function that can't be inlined is planned again for every row.
 CREATE FUNCTION pml_internal.pml_search_vector(name text, description text, labels text, tools text) RETURNS tsvector

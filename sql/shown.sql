@@ -13,7 +13,7 @@ CREATE FUNCTION pml_internal.pml_names_here(fqdns text[]) RETURNS jsonb
   SELECT coalesce(jsonb_agg(DISTINCT pml_internal.pml_name_here(r.org, r.project, r.display_name)), '[]')
   FROM pml.capability_records r WHERE r.id = ANY (pml_names_here.fqdns)
 $$;
-COMMENT ON FUNCTION pml_internal.pml_names_here(text[]) IS 'The names of those of the capabilities that the current user sees';
+COMMENT ON FUNCTION pml_internal.pml_names_here(text[]) IS 'The names of these capabilities, as far as the current user sees them';
 
 CREATE FUNCTION pml_internal.pml_is_fqdn(key text) RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -36,7 +36,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_shown_name(text) IS
-  'What stands for a call''s target (FQDN, FQDN@version, or server:tool) where agents read: the name as seen from here, deleted:name, or unknown:capability';
+  'A call target (FQDN, FQDN@version or server:tool) as shown to agents: the name as seen from here, deleted:name, or unknown:capability';
 
 CREATE FUNCTION pml_internal.pml_shown_clash(org text, project text, name text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -53,7 +53,7 @@ CREATE FUNCTION pml_internal.pml_object_schema(schema jsonb) RETURNS jsonb
     WHEN schema ->> 'type' = 'object' THEN schema
     WHEN pg_catalog.jsonb_typeof(schema) = 'object' THEN schema || '{"type": "object"}'
     ELSE '{"type": "object"}'::jsonb END;
-COMMENT ON FUNCTION pml_internal.pml_object_schema(jsonb) IS 'The schema as MCP wants it: always that of an object';
+COMMENT ON FUNCTION pml_internal.pml_object_schema(jsonb) IS 'The schema as MCP requires it: of type object';
 
 CREATE FUNCTION pml_internal.pml_preview(value text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_preview_wrapper';
@@ -74,7 +74,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_shown_dag(jsonb) IS
-  'A structure as agents see it: names in the place of FQDNs, and without the arguments';
+  'A structure as shown to agents: names instead of FQDNs, without arguments';
 
 CREATE FUNCTION pml_internal.pml_shown_tasks(tasks jsonb, results text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE
@@ -95,7 +95,7 @@ BEGIN
     FROM jsonb_array_elements(tasks) WITH ORDINALITY AS t (task, number));
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_shown_tasks(jsonb, text[]) IS 'The calls of a run as agents see them: names and the beginning of each result';
+COMMENT ON FUNCTION pml_internal.pml_shown_tasks(jsonb, text[]) IS 'The calls of a run as shown to agents: names and previews of results';
 
 CREATE FUNCTION pml_internal.pml_unawaited(outcome jsonb) RETURNS text
   LANGUAGE plpgsql STABLE
@@ -140,4 +140,4 @@ BEGIN
   RETURN CASE WHEN excerpt <> '' THEN error || jsonb_build_object('excerpt', pml_internal.pml_excerpt(excerpt)) ELSE error END;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_with_excerpt(jsonb, text) IS 'The error of a run with the line of the code that it names';
+COMMENT ON FUNCTION pml_internal.pml_with_excerpt(jsonb, text) IS 'The error of a run with an excerpt of the line that it names';

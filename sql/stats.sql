@@ -25,7 +25,7 @@ CREATE FUNCTION pml_internal.pml_stats() RETURNS jsonb
                (coalesce(sum(c.success_count), 0) + (SELECT coalesce(sum(u.successes), 0) FROM pml.capability_usage u))::bigint AS success
         FROM pml.capability_records c WHERE c.deleted_at IS NULL) AS r
 $$;
-COMMENT ON FUNCTION pml_internal.pml_stats() IS 'How much there is, in all scopes together (proxies and admins)';
+COMMENT ON FUNCTION pml_internal.pml_stats() IS 'Counts over all scopes (proxies and admins)';
 
 CREATE FUNCTION pml_internal.pml_stored_rows() RETURNS bigint
   LANGUAGE plpgsql STABLE

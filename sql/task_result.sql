@@ -2,7 +2,7 @@
 
 CREATE FUNCTION pml_internal.pml_pretty(value text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_pretty_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_pretty(text) IS 'JSON on lines of its own, its keys in the order that they have';
+COMMENT ON FUNCTION pml_internal.pml_pretty(text) IS 'Indented JSON with its keys in the original order';
 
 CREATE FUNCTION pml_internal.pml_result_piece(workflow_id uuid, task_id text, start integer, size integer, format text)
   RETURNS jsonb
@@ -58,4 +58,4 @@ CREATE FUNCTION pml_internal.pml_task_result(
   LANGUAGE sql STABLE
   RETURN pml_internal.pml_result_piece(workflow_id, task_id, "offset", "limit", format);
 COMMENT ON FUNCTION pml_internal.pml_task_result(uuid, text, integer, integer, text) IS
-  'A piece of what a task of a run gave, as text: {result, total, offset, next_offset, format}';
+  'A page of the result of a task, as text: {result, total, offset, next_offset, format}';

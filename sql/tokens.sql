@@ -91,7 +91,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_token_check(text) IS
-  'For whom and where the holder of a token acts; no row if it isn''t valid (proxies only)';
+  'Scope and actor of a token; no row if it isn''t valid (proxies only)';
 
 CREATE FUNCTION pml_internal.pml_token_list()
   RETURNS TABLE (id uuid, label text, org text, project text, actor text, created_by text, created_at timestamptz,
@@ -120,7 +120,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_token_revoke(uuid) IS
-  'Ends a token at once, on all proxies (admins only); whether there was one to end';
+  'Revokes a token at once, on all proxies (admins only); whether it was valid';
 
 CREATE FUNCTION pml_internal.pml_tokens_notify() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
@@ -133,4 +133,4 @@ BEGIN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_tokens_notify() IS 'Trigger: tells proxies to forget what they know of a token';
+COMMENT ON FUNCTION pml_internal.pml_tokens_notify() IS 'Trigger: notifies proxies to drop a token from their caches';

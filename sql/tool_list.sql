@@ -8,7 +8,7 @@ CREATE FUNCTION pml_internal.pml_clash_note(org text, project text, name text) R
   WHERE tool IS NOT NULL
 $$;
 COMMENT ON FUNCTION pml_internal.pml_clash_note(text, text, text) IS
-  'What the list of tools says of a capability whose name is also a tool''s; NULL if it isn''t';
+  'The note in tools/list on a capability whose name clashes with a tool''s; NULL if it doesn''t';
 
 CREATE FUNCTION pml_internal.pml_tools(servers text[] DEFAULT NULL)
   RETURNS TABLE (tool_name text, kind text, name text, description text, input_schema jsonb, output_schema jsonb,

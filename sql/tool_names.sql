@@ -62,7 +62,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_take_tool_name(text, text, text, text, text) IS
-  'The wire name that this name has, or the first of its forms that nobody else has (internal)';
+  'The wire name of this name; assigns the first free form if it has none (internal)';
 
 CREATE FUNCTION pml_internal.pml_claim_keep_tool_name() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
@@ -84,7 +84,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_claim_keep_tool_name() IS
-  'Trigger: the names and aliases of capabilities have a tool''s name for as long as they are held';
+  'Trigger: keeps the wire names of capabilities in step with claims';
 
 CREATE FUNCTION pml_internal.pml_tool_keep_tool_name() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
@@ -105,7 +105,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_keep_tool_name() IS
-  'Trigger: the tools of servers have a wire name for as long as they are there';
+  'Trigger: keeps the wire names of servers'' tools in step with tool_schema';
 
 CREATE FUNCTION pml_internal.pml_tool_name_of(fqdn text) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED

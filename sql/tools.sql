@@ -42,7 +42,7 @@ COMMENT ON COLUMN pml.tool_schema.input_schema IS 'JSON Schema of its arguments'
 COMMENT ON COLUMN pml.tool_schema.output_schema IS 'JSON Schema of its result, if the server gives one';
 COMMENT ON COLUMN pml.tool_schema.definition IS
   'The whole tool as the server lists it, which is what clients see; NULL if it was registered by itself';
-COMMENT ON COLUMN pml.tool_schema.cached_at IS 'When the server last said so';
+COMMENT ON COLUMN pml.tool_schema.cached_at IS 'When the server last listed it';
 COMMENT ON COLUMN pml.tool_schema.tool_name IS 'What it is called on the wire';
 COMMENT ON COLUMN pml.tool_schema.search IS 'The words by which it is found';
 
@@ -103,7 +103,7 @@ BEGIN
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_tool_guard() IS 'Trigger: refuses a tool whose columns contradict each other or can''t be used';
+COMMENT ON FUNCTION pml_internal.pml_tool_guard() IS 'Trigger: rejects invalid tools';
 
 CREATE FUNCTION pml_internal.pml_tools_notify() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER

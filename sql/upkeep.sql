@@ -60,13 +60,13 @@ BEGIN
   circle := pml_internal.pml_call_path(called, caller.id);
   IF circle IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'PM005',
-      MESSAGE = 'Invalid code: capabilities would call each other in a circle: ' || (
+      MESSAGE = 'Invalid code: capabilities would call each other in a cycle: ' || (
         SELECT string_agg(
                  CASE WHEN pml_internal.pml_visible(r.org, r.project, r.visibility, r.created_by)
                       THEN r.display_name ELSE '(one that you can''t see)' END, ' → ' ORDER BY step.place)
         FROM unnest(caller.id || circle) WITH ORDINALITY AS step (fqdn, place)
         JOIN pml.capability_records r ON r.id = step.fqdn),
-      HINT = 'Let one of them do its part without calling the next.';
+      HINT = 'Remove one of these calls.';
   END IF;
   DELETE FROM pml.capability_dependencies d
   WHERE d.from_fqdn = caller.id AND d.edge_type = 'contains' AND d.to_fqdn <> ALL (called);
@@ -78,7 +78,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_keep_dependencies(pml.capability_records) IS
-  'Makes the dependencies of a record those of its code, or fails if they would form a circle (internal)';
+  'Replaces the dependencies of a record by those of its code, or fails if they would form a cycle (internal)';
 
 CREATE FUNCTION pml_internal.pml_record_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
@@ -149,7 +149,7 @@ BEGIN
          WHERE d.to_fqdn = NEW.id AND d.from_fqdn <> NEW.id AND r.deleted_at IS NULL) THEN
       RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
         MESSAGE = format('Capability "%s" can''t be deleted: other capabilities depend on it', NEW.display_name),
-        HINT = 'See pml_dependents, or delete it all the same with force => true.';
+        HINT = 'See pml_dependents, or delete it anyway with force => true.';
     END IF;
     DELETE FROM pml.capability_aliases a WHERE a.target_fqdn = NEW.id;
     UPDATE pml.name_claims c SET kind = 'reserved', reserved_until = NEW.deleted_at + reservation
@@ -196,7 +196,7 @@ BEGIN
     HINT = 'An alias is another name of a live capability in the same scope.';
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_refuse_alias(pml.capability_aliases) IS 'The error for an alias of what can''t have it';
+COMMENT ON FUNCTION pml_internal.pml_refuse_alias(pml.capability_aliases) IS 'The error for an invalid alias';
 
 CREATE FUNCTION pml_internal.pml_alias_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
@@ -224,4 +224,4 @@ BEGIN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_alias_keep() IS 'Trigger: an alias holds its name, and only as long as it exists';
+COMMENT ON FUNCTION pml_internal.pml_alias_keep() IS 'Trigger: claims the name of an alias, and releases it with the alias';

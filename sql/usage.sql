@@ -53,7 +53,7 @@ BEGIN
        WHERE jsonb_typeof(given.call -> 'tool') IS DISTINCT FROM 'string' OR length(given.call ->> 'tool') NOT BETWEEN 1 AND 256
           OR jsonb_typeof(given.call -> 'success') IS DISTINCT FROM 'boolean') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'A report of calls needs an id, and for each call the tool''s name and whether it went well',
+      MESSAGE = 'Invalid report: it needs an id, and "tool" and "success" for each call',
       HINT = 'For example: SELECT pml_tools_used(gen_random_uuid(), ''[{"server": "filesystem", "tool": "read_file", "success": true}]'').';
   END IF;
   -- Idempotency key: a retry of the same report waits here for the first and adds nothing.
@@ -80,7 +80,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_tools_used(uuid, jsonb) IS
-  'Records calls of servers'' tools that no code made, as many as have come together; the same report a second time adds nothing';
+  'Records calls of servers'' tools that no code made, in a batch; idempotent per report';
 
 CREATE FUNCTION pml_internal.pml_tool_used(
     server text, tool text, success boolean, duration_ms integer, error text DEFAULT NULL) RETURNS void

@@ -67,7 +67,7 @@ BEGIN
   IF EXISTS (SELECT FROM pml.capability_versions v WHERE v.capability_fqdn = fqdn AND v.version_tag = tag) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
       MESSAGE = format('Version tag %s already exists for %s', tag, name),
-      HINT = 'A tag names one version for ever. Give the next one.';
+      HINT = 'A tag names one version for ever. Use the next one.';
   END IF;
 END
 $$;

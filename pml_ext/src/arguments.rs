@@ -1,4 +1,4 @@
-//! `sql/arguments.sql`: arguments held against a schema.
+//! `sql/arguments.sql`: validation of arguments and of JSON.
 
 use pgrx::pg_extern;
 use pml_core::arguments::{self, ArgumentsError};
@@ -13,7 +13,7 @@ impl From<ArgumentsError> for Report {
     }
 }
 
-/// As text, since jsonb may hold what Rust's JSON can't: that must be an error of ours, not a panic.
+/// Takes text: converting jsonb that serde_json can't read (too deep, numbers too large) would panic in pgrx.
 #[pg_extern(sql = false)]
 fn pml_checked_args(schema: &str, args: &str) -> String {
     Report::or_raise(arguments::check(schema, args).map_err(Report::from))
@@ -24,7 +24,7 @@ fn pml_allowing_args(schema: &str, args: &str) -> String {
     Report::or_raise(arguments::allow(schema, args).map_err(Report::from))
 }
 
-/// Why one of jsonb and Rust can't read this JSON, though the other may.
+/// Why jsonb or serde_json can't read this JSON.
 #[pg_extern(sql = false)]
 fn pml_json_problem(json: &str) -> Option<String> {
     json_problem(json)
@@ -37,7 +37,7 @@ pub(crate) fn json_problem(json: &str) -> Option<String> {
     }
 }
 
-/// The parser has limited how deep the value is.
+/// Recursive: the parser has limited the depth.
 fn has_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),

@@ -22,7 +22,7 @@ pub(crate) struct Caller {
 enum Kind {
     /// Superusers and members of pml_admin.
     Admin,
-    /// Members of pml_proxy speak for whom they say.
+    /// Members of pml_proxy act for the scope and actor that they set.
     Proxy {
         org: String,
         project: String,
@@ -34,9 +34,9 @@ enum Kind {
 struct Grants {
     user: pg_sys::Oid,
     role: String,
-    /// Given to the role itself.
+    /// Grants to the role itself.
     direct: Vec<Scope>,
-    /// Given to roles that it is a member of; looked for only when the direct ones don't suffice.
+    /// Grants to roles that it is a member of; read only if the direct ones don't suffice.
     inherited: OnceCell<Vec<Scope>>,
 }
 
@@ -58,7 +58,7 @@ impl Caller {
         Caller { user, kind }
     }
 
-    /// Whether this still is the one who is asking.
+    /// Whether the caller is still the same.
     pub(crate) fn is_current(&self) -> bool {
         self.user == gate::asking()
     }
@@ -67,7 +67,7 @@ impl Caller {
         matches!(self.kind, Kind::Admin)
     }
 
-    /// Whether this one may say for whom it acts.
+    /// Whether the caller may set its actor.
     pub(crate) fn may_speak_for_others(&self) -> bool {
         matches!(self.kind, Kind::Admin | Kind::Proxy { .. })
     }
@@ -169,7 +169,7 @@ fn read_grants(keys: &[Key], counts: impl Fn(&CStr) -> bool) -> Vec<Scope> {
     scopes
 }
 
-/// Whether the role is neither an admin nor a proxy: one that may know only what it sees.
+/// Whether the role is neither an admin nor a proxy.
 pub(crate) fn is_ordinary(user: pg_sys::Oid) -> bool {
     !is_admin(user) && !has_role(user, PROXY)
 }
@@ -179,7 +179,7 @@ fn is_admin(user: pg_sys::Oid) -> bool {
     unsafe { pg_sys::superuser_arg(user) || has_role(user, ADMIN) || is_keeper(user) }
 }
 
-/// Whoever writes the tables by hand is an admin, also in the triggers that run as the keeper of the tables.
+/// Only admins write tables by hand, so triggers that run as pml_keeper count as admin too.
 fn is_keeper(user: pg_sys::Oid) -> bool {
     // SAFETY: the name is a C string; a missing role is InvalidOid.
     let keeper = unsafe { pg_sys::get_role_oid(gate::KEEPER.as_ptr(), true) };
@@ -194,7 +194,7 @@ fn has_role(user: pg_sys::Oid, role: &CStr) -> bool {
     }
 }
 
-/// The setting pml.actor, or else who logged in.
+/// The setting pml.actor; fallback: the session user.
 fn set_actor() -> String {
     // SAFETY: reads the session's state.
     settings::actor().unwrap_or_else(|| role_name(unsafe { pg_sys::GetSessionUserId() }))

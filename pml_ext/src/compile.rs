@@ -1,4 +1,4 @@
-//! `sql/compile.sql`: the compiler, as pure functions of code and of what the look-ups found.
+//! `sql/compile.sql`: the compiler, as pure functions of code and of lookup results.
 
 use std::{
     cell::RefCell,
@@ -45,7 +45,7 @@ fn parsed<T: DeserializeOwned>(what: &str, value: &Json) -> Result<T> {
     T::deserialize(value).map_err(|error| invalid(what, &error))
 }
 
-/// The schemas of tools and capabilities, by name. One that Rust can't read, being nested too deep, counts as unknown.
+/// The schemas of tools and capabilities, by name. One that is nested too deep for serde_json counts as unknown.
 fn schemas<T: FromIterator<(String, ToolSchema)>>(json: &str) -> Result<T> {
     let schemas: HashMap<String, &RawValue> =
         serde_json::from_str(json).map_err(|error| invalid("schemas", &error))?;
@@ -54,15 +54,15 @@ fn schemas<T: FromIterator<(String, ToolSchema)>>(json: &str) -> Result<T> {
     Ok(schemas.into_iter().filter_map(readable).collect())
 }
 
-/// What the compiler makes of the inputs, or the error raised. A query cancel stops it. The inputs are dropped before an
-/// error jumps over them.
+/// Runs the compiler, interruptibly, and raises its error. The inputs are dropped first, because an ERROR is a longjmp that
+/// skips destructors.
 pub(crate) fn compiler<Inputs, T>(inputs: Inputs, work: impl Fn(&Inputs) -> Result<T>) -> T {
     // SAFETY: both are flags that a signal handler sets.
     let is_cancelled = || unsafe { pg_sys::QueryCancelPending != 0 || pg_sys::ProcDiePending != 0 };
     let mut result = compile::interruptible(is_cancelled, || work(&inputs));
     if matches!(&result, Err(report) if report.kind == Kind::Interrupted) {
         pgrx::check_for_interrupts!();
-        // Still here: whoever called has put interrupts off.
+        // Still here: interrupts are held off.
         result = work(&inputs);
     }
     drop(inputs);
@@ -102,7 +102,7 @@ fn pml_lift_literals(code: &str) -> JsonB {
     })
 }
 
-/// All that one parse of the code gives: between its halves SQL is asked what the names in the code stand for.
+/// Compiles code in one parse; between parsing and linking, SQL looks up the names in it.
 #[pg_extern(sql = false)]
 fn pml_compile_in(org: &str, project: &str, code: &str) -> JsonB {
     JsonB(compiler((org, project, code), |(org, project, code)| {
@@ -134,8 +134,8 @@ thread_local! {
     static KNOWN: RefCell<Option<OwnedPreparedStatement>> = const { RefCell::new(None) };
 }
 
-/// What the names mean in a scope, for whoever is asking. An ERROR of the query is a panic until it has left this library,
-/// so that what was parsed is dropped.
+/// Looks names up in a scope, for the current caller. pgrx turns an ERROR of the query into a panic, so that the parsed code
+/// is dropped; it loses our SQLSTATEs, so the query must not raise them.
 fn known(org: &str, project: &str, names: &[String], references: &References) -> Result<CompileOptions> {
     let asked = Spi::connect(|client| {
         KNOWN.with_borrow_mut(|plan| {
@@ -177,7 +177,7 @@ enum Meaning {
     Several(Vec<String>),
 }
 
-/// The lookup, if it says of each reference which capability is meant.
+/// The lookup, or an error if a reference is ambiguous.
 fn unambiguous(lookup: HashMap<String, Meaning>, references: &References) -> Result<Lookup> {
     for reference in &references.found {
         let meant = reference.candidates.iter().find_map(|name| Some((name, lookup.get(name)?)));
@@ -202,7 +202,7 @@ fn ambiguous(written: &str, names: &[String]) -> Report {
     }
 }
 
-/// The same error for a name that code makes only while it runs.
+/// The same error for a name that is known only at run time.
 #[pg_extern(sql = false)]
 fn pml_refuse_spelling(written: &str, names: Vec<String>) {
     Report::or_raise::<()>(Err(ambiguous(written, &names)));
@@ -241,7 +241,7 @@ fn compiled(source: Source<'_>, options: &CompileOptions) -> Result<Json> {
     }))
 }
 
-/// The structure with its provides edges computed anew; none for one that holds arguments nested too deep for Rust.
+/// The structure with its provides edges recomputed; None if it is nested too deep for serde_json.
 #[pg_extern(sql = false)]
 fn pml_structure_with(structure: &str, known: &str) -> Option<JsonB> {
     compiler((structure, known), |(structure, known)| {
@@ -251,7 +251,7 @@ fn pml_structure_with(structure: &str, known: &str) -> Option<JsonB> {
     })
 }
 
-/// The edges between tools, from and to one of them or all, each made when it is fetched.
+/// Provides edges from and to one tool or between all, computed lazily.
 #[pg_extern(sql = false)]
 fn pml_provides_between(
     known: Option<&str>,
@@ -273,8 +273,7 @@ fn pml_provides_between(
     }))
 }
 
-/// The code of a capability that is given as code, as a DAG or as a tool. The source is text for the same reason as the
-/// arguments in `arguments.rs`.
+/// The code of a capability that is given as code, as a DAG or as a tool. Takes text, like `pml_checked_args`.
 #[pg_extern(sql = false)]
 fn pml_code_of_source(source: &str) -> String {
     compiler(source, |source| {
@@ -313,7 +312,7 @@ fn source_code(source: &Json) -> Result<String> {
     }
 }
 
-/// Code and parameters of what calls one after the other: `[{"name": …, "input": …, "output": …}]`.
+/// Code and parameters of a pipeline: `[{"name": …, "input": …, "output": …}]`.
 #[pg_extern(sql = false)]
 fn pml_pipeline(sources: &str) -> JsonB {
     #[derive(Deserialize)]

@@ -14,10 +14,10 @@ pub(crate) enum Kind {
     InvalidName,
     InvalidCode,
     InvalidArgument,
-    /// The compiler was asked to stop, for a query cancel.
+    /// The compiler was interrupted by a query cancel.
     Interrupted,
     NotPermitted,
-    /// Something that CREATE EXTENSION made is gone.
+    /// An object that CREATE EXTENSION made is missing.
     Broken,
     DeprecatedAlias,
 }
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// Postgres packs the five characters into six bits each.
+    /// As MAKE_SQLSTATE does: six bits for each character.
     fn packed(self) -> c_int {
         self.sqlstate()
             .iter()
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// A level of Postgres that pgrx has no name for.
+/// A log level of Postgres that pgrx has no name for.
 const WARNING_CLIENT_ONLY: c_int = 20;
 
 pub(crate) struct Report {
@@ -69,7 +69,7 @@ impl From<pml_core::Error> for Report {
     }
 }
 
-// pgrx reports only the SQLSTATEs that Postgres defines, so that ours go to ereport's own functions.
+// pgrx reports only the SQLSTATEs that Postgres defines, so ours go through the functions behind ereport.
 unsafe extern "C-unwind" {
     fn message_level_is_interesting(level: c_int) -> bool;
     fn errstart(level: c_int, domain: *const c_char) -> bool;
@@ -85,7 +85,7 @@ unsafe extern "C-unwind" {
 }
 
 impl Report {
-    /// The value, or the error raised.
+    /// Unwraps the value or raises the error.
     pub(crate) fn or_raise<T>(result: Result<T>) -> T {
         match result {
             Ok(value) => value,
@@ -96,8 +96,8 @@ impl Report {
         }
     }
 
-    /// A WARNING for whoever asked, made only if they listen; in the server's log it would be noise that costs more
-    /// than the call.
+    /// A WARNING to the client only, built only if client_min_messages lets it through: logging it would cost more than the
+    /// call.
     pub(crate) fn warn_client(report: impl FnOnce() -> Report) {
         // SAFETY: compares the level with the session's settings.
         if unsafe { message_level_is_interesting(WARNING_CLIENT_ONLY) } {
@@ -111,8 +111,8 @@ impl Report {
         }
     }
 
-    /// A notice that travels with the result. ereport sends each at once, which wakes the client twice and costs more than
-    /// the look-up.
+    /// A notice that is buffered with the result. ereport would flush it at once, which wakes the client twice and costs more
+    /// than the lookup.
     fn send_with_result(self) {
         let sqlstate = String::from_utf8_lossy(self.kind.sqlstate()).into_owned();
         let fields = [
@@ -139,8 +139,8 @@ impl Report {
         }
     }
 
-    /// An ERROR leaves by longjmp past every Rust frame, so that by then nothing here may wait to be dropped: the texts
-    /// are handed to Postgres' memory first. (Sent through pgrx as a panic it would lose its SQLSTATE.)
+    /// An ERROR is a longjmp that skips destructors, so the texts are first copied to Postgres' memory. (As a panic through
+    /// pgrx it would lose its SQLSTATE.)
     fn emit(self, level: c_int) {
         let packed = self.kind.packed();
         let message = in_postgres_memory(Some(self.message));

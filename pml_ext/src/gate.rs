@@ -1,11 +1,11 @@
 //! The gate: public functions that read or change tables run behind it, as a role of their own.
 //!
-//! Ordinary roles have no privilege on the tables and none on the functions of schema `pml_internal`. A public function is
-//! this one C function under another name (`sql/public.sql`): it calls its namesake in `pml_internal` as `pml_engine`, which
-//! row-level security binds, and remembers who called, for whom the policies decide. `SECURITY DEFINER` would forget that.
+//! Ordinary roles have no privilege on the tables or on the functions of schema `pml_internal`. A public function is this one
+//! C function under another name (`sql/public.sql`): it calls its namesake in `pml_internal` as `pml_engine`, which is subject
+//! to row-level security, and records the caller, for whom the policies decide. `SECURITY DEFINER` would lose the caller.
 //!
-//! An ERROR leaves by longjmp, past everything here. Postgres restores the user when it aborts the (sub)transaction, and
-//! the frames here are dropped at the same moment, so that neither outlives the other.
+//! An ERROR is a longjmp past everything here. Postgres restores the user when it aborts the (sub)transaction, and the frames
+//! are popped at the same moment, so that neither outlives the other.
 
 use std::{
     cell::RefCell,
@@ -21,14 +21,14 @@ use crate::{
     unseen::{self, Usage},
 };
 
-/// The schema of what ordinary roles can't call.
+/// The schema of internal functions.
 pub(crate) const INTERNAL: &CStr = c"pml_internal";
-/// What public functions run as.
+/// The role that public functions run as.
 const ENGINE: &CStr = c"pml_engine";
-/// What triggers that must see every row run as (`SECURITY DEFINER`).
+/// The role that owns the `SECURITY DEFINER` functions.
 pub(crate) const KEEPER: &CStr = c"pml_keeper";
 
-/// Postgres' functions without pgrx's guard, which would take an ERROR's SQLSTATE away; nothing here waits to be dropped.
+/// Postgres' functions without pgrx's guard, which loses our SQLSTATEs. Safe, as no destructor is pending here.
 mod raw {
     use super::{c_char, c_int, pg_sys::*};
 
@@ -47,14 +47,14 @@ mod raw {
     }
 }
 
-/// One call through the gate that is under way.
+/// A call through the gate in progress.
 struct Frame {
     engine: pg_sys::Oid,
     keeper: pg_sys::Oid,
     caller: pg_sys::Oid,
-    /// In which (sub)transaction it began: with that one it ends.
+    /// Nesting level of the (sub)transaction in which it began, and with which it ends.
     nest_level: c_int,
-    /// What was used before, if the caller may not learn what this call uses.
+    /// Buffer usage before the call, to be restored if the caller may not learn what it used.
     before: Option<Usage>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn install() {
     }
 }
 
-/// Who is asking: the current user, or whoever came through the gate as which code of ours runs now.
+/// The caller: the current user, or the role that came through the gate if our code runs now.
 pub(crate) fn asking() -> pg_sys::Oid {
     // SAFETY: reads the session's state.
     let user = unsafe { raw::GetUserId() };
@@ -80,7 +80,7 @@ pub(crate) fn asking() -> pg_sys::Oid {
     })
 }
 
-/// Does something as the engine, for whoever is asking.
+/// Runs a closure as the engine, for the current caller.
 pub(crate) fn as_engine<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: entered and left on the backend's only thread; after an ERROR the transaction's end leaves in its place.
     unsafe {
@@ -207,7 +207,7 @@ unsafe fn namesake(outer: pg_sys::Oid) -> pg_sys::Oid {
     }
 }
 
-/// Has rows come all at once: given one by one they would be made after the gate is shut again.
+/// Requests materialised rows: lazily produced ones would be computed after the gate is closed.
 /// SAFETY: takes the resultinfo of a call.
 unsafe fn materialised(result: pg_sys::fmNodePtr) -> Option<(*mut pg_sys::ReturnSetInfo, c_int)> {
     // SAFETY: as the caller says; the tag tells what the node is.
@@ -222,11 +222,11 @@ unsafe fn materialised(result: pg_sys::fmNodePtr) -> Option<(*mut pg_sys::Return
     }
 }
 
-/// Who it was before.
+/// The user before the call.
 struct Entered {
     user: pg_sys::Oid,
     context: c_int,
-    /// Whether this opened the gate, or it was open.
+    /// Whether this call opened the gate.
     opened: bool,
 }
 
@@ -273,7 +273,7 @@ fn close(frame: Option<Frame>) {
     }
 }
 
-/// Shuts what an ERROR left open in this (sub)transaction and those inside it.
+/// Pops the frames that an ERROR left in this (sub)transaction and nested ones.
 fn shut_from(nest_level: c_int) {
     let left_open = || FRAMES.with_borrow_mut(|frames| frames.pop_if(|frame| frame.nest_level >= nest_level));
     while let Some(frame) = left_open() {

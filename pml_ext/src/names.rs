@@ -27,8 +27,7 @@ fn pml_scoped(org: &str, project: &str, name: &str) -> String {
     [org, ".", project, ":", name].concat()
 }
 
-/// What all spellings of a name have in common: `my-odd_name`, `myOddName` and `my_odd_name`, which is the one that can be
-/// written as an identifier.
+/// The canonical spelling of a name, an identifier in snake_case: `my_odd_name` for `my-odd_name` and `myOddName` too.
 #[pg_extern(sql = false)]
 fn pml_spelling(name: &str) -> String {
     let snake = pml_compile::snake_case(name);

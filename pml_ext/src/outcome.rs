@@ -1,4 +1,4 @@
-//! `sql/outcome.sql`: what came of a run, and its results as they are shown.
+//! `sql/outcome.sql`: outcomes of runs and previews of results.
 
 use pgrx::pg_extern;
 use pml_core::outcome;
@@ -11,7 +11,7 @@ use crate::{
 #[pg_extern(sql = false)]
 fn pml_outcome_parts(outcome: &str) -> Vec<String> {
     let parts = outcome::parts(outcome);
-    // Of what the type json allows, jsonb refuses half a surrogate pair; nearly no outcome has an escaped one at all.
+    // json allows lone surrogates, jsonb doesn't. Fast path: escaped surrogates are rare.
     let has_surrogate = parts[0].contains("\\ud") || parts[0].contains("\\uD");
     match has_surrogate.then(|| json_problem(&parts[0])).flatten() {
         Some(problem) => Report::or_raise(Err(Report {

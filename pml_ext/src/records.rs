@@ -10,7 +10,7 @@ use crate::{
     scan::{self, Direction, Key, Order, Row},
 };
 
-/// Where the columns stand in `pml.capability_records` (sql/records.sql).
+/// Column numbers of `pml.capability_records` (sql/records.sql).
 mod record {
     pub(super) const ID: usize = 1;
     pub(super) const DISPLAY_NAME: usize = 2;
@@ -24,7 +24,7 @@ mod record {
     pub(super) const CREATED_AT: usize = 10;
 }
 
-/// Where the columns stand in `pml.capability_aliases` (sql/aliases.sql).
+/// Column numbers of `pml.capability_aliases` (sql/aliases.sql).
 mod alias {
     pub(super) const ALIAS: usize = 1;
     pub(super) const ORG: usize = 2;
@@ -32,7 +32,7 @@ mod alias {
     pub(super) const TARGET_FQDN: usize = 4;
 }
 
-/// Where the columns stand in `pml.capability_versions` (sql/versions.sql).
+/// Column numbers of `pml.capability_versions` (sql/versions.sql).
 mod version {
     pub(super) const CAPABILITY_FQDN: usize = 2;
     pub(super) const VERSION: usize = 3;
@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
         Place { org, project, name, key }
     }
 
-    /// Whether these columns of a row say this scope and name.
+    /// Whether these columns of a row have this scope and name.
     fn is_at(&self, row: &Row, org: usize, project: usize, name: usize) -> bool {
         row.bytes(name) == self.name.as_bytes()
             && row.bytes(project) == self.project.as_bytes()
@@ -86,7 +86,7 @@ pub(crate) fn by_fqdn(caller: &Caller, fqdn: &str) -> Option<Found> {
     find(caller, c"capability_records_fqdn", fqdn, |row| row.bytes(record::ID) == fqdn.as_bytes())
 }
 
-/// The first few whose FQDNs have these parts before the hash; two are enough to know that it isn't one.
+/// The records whose FQDNs have these parts before the hash; at most two, which is enough to know that it is ambiguous.
 pub(crate) fn by_parts(caller: &Caller, parts: [&str; 4]) -> Vec<Found> {
     const ENOUGH: usize = 5;
     let index = c"capability_records_org_project_namespace_action_hash_key";
@@ -109,7 +109,7 @@ pub(crate) fn by_alias(caller: &Caller, place: &Place<'_>) -> Option<Found> {
     by_fqdn(caller, &target)
 }
 
-/// Whether another than this record holds the name: as its name or alias, or reserved after its deletion.
+/// Whether another record holds the name: as name or alias, or reserved after deletion.
 pub(crate) fn is_taken(org: &str, project: &str, name: &str, own_fqdn: Option<&str>) -> bool {
     const FQDN: usize = 4;
     const RESERVED_UNTIL: usize = 6;
@@ -162,8 +162,8 @@ fn number(row: &Row, column: usize) -> i32 {
     row.column(column).and_then(|value| unsafe { i32::from_datum(value, false) }).unwrap_or_default()
 }
 
-/// Whether the record alone shows that the specifier picks one of its versions: numbers have no gaps, the first
-/// version is as old as the record, and the current tag is there. A `false` says nothing.
+/// Fast path: whether the record alone shows that the specifier matches a version (numbers have no gaps, the first version is
+/// as old as the record, the current tag exists). `false` means unknown.
 pub(crate) fn surely_has_version(found: &Found, spec: &VersionSpec) -> bool {
     match spec {
         VersionSpec::Latest => true,
@@ -204,7 +204,7 @@ pub(crate) fn version(found: &Found, spec: &VersionSpec) -> Option<i32> {
 }
 
 fn highest_tag(found: &Found, prefix: &str) -> Option<i32> {
-    // Sort keys are ASCII: this is above every key with the prefix, and only just.
+    // Sort keys are ASCII, so this is the upper bound of keys with the prefix.
     let above = format!("{prefix}\u{7f}");
     let keys = [Key::is(&found.fqdn), Key::text(Order::Less, &above)];
     find_version(c"capability_versions_key", &keys, |row| row.text(version::VERSION_KEY).starts_with(prefix))

@@ -1,4 +1,4 @@
-//! `sql/resolve.sql`: from a spec to the record that it means.
+//! `sql/resolve.sql`: resolving specs to records.
 
 use pgrx::{IntoDatum, PgTupleDesc, Spi, composite_type, heap_tuple::PgHeapTuple, pg_extern, pg_sys};
 use pml_core::{
@@ -35,7 +35,7 @@ impl Located<'_> {
 fn pml_resolve(spec: &str) -> String {
     let resolve = || {
         let located = locate(spec)?;
-        // Which version it is doesn't matter here, only that there is one.
+        // Only whether the version exists matters here.
         if !records::surely_has_version(&located.found, &located.spec.version) {
             located.version()?;
         }
@@ -66,14 +66,14 @@ fn pml_locate(
     }
 }
 
-/// What resolving warns of, for answers that must say it themselves.
+/// The deprecation warning of an alias as text, for answers over MCP.
 #[pg_extern(sql = false)]
 fn pml_alias_warning(spec: &str) -> Option<String> {
     let located = locate(spec).ok()?;
     located.alias.map(|alias| deprecated(alias, &located.found))
 }
 
-/// In one's own scope it may be said that a name is taken, even by what one can't see; not by what.
+/// Within the caller's own scope it may be revealed that a name is taken by a hidden record, but not by which.
 #[pg_extern(sql = false)]
 fn pml_is_taken(name: Option<&str>, own_fqdn: Option<&str>) -> bool {
     let (org, project) = (settings::org(), settings::project());
@@ -81,7 +81,7 @@ fn pml_is_taken(name: Option<&str>, own_fqdn: Option<&str>) -> bool {
     name.is_some_and(|name| records::is_taken(&org, &project, name, own_fqdn))
 }
 
-/// How tools of capabilities were once called: `cap:fs:read_json` is `fs:read_json`, unless it is a name of its own.
+/// The older form `cap:fs:read_json` means `fs:read_json`, unless a capability has that very name.
 const TOOL_PREFIX: &str = "cap:";
 
 fn locate(text: &str) -> Result<Located<'_>> {
@@ -193,8 +193,8 @@ fn version_not_found(spec: &Spec<'_>, found: &Found) -> Report {
     }
 }
 
-/// Asks SQL, so that the policies decide which names may be mentioned. A parallel query does without: once the transaction
-/// has an id, SPI would begin a new command, which Postgres refuses there.
+/// Uses SQL, so that the policies decide which names may be suggested. Not in parallel workers: once the transaction has an
+/// id, SPI would increment the command counter, which Postgres refuses there.
 fn suggest(org: &str, project: &str, name: &str) -> Option<String> {
     // SAFETY: it reads a variable of the backend.
     if unsafe { pg_sys::IsInParallelMode() } {

@@ -1,7 +1,7 @@
-//! Reading rows through an index without a query: no plan, no transaction id, no executor.
+//! Index scans without a query: no planner, no transaction id, no executor.
 //!
-//! Neither privileges nor policies apply down here; callers check both. A relation left open by an ERROR is closed by
-//! Postgres' resource owner, so that nothing here needs a destructor.
+//! Neither privileges nor policies apply here; callers check both. After an ERROR, Postgres' resource owner closes the
+//! relation, so that nothing here needs a destructor.
 
 use std::{
     borrow::Cow,
@@ -170,11 +170,11 @@ pub(crate) enum Direction {
     Backward = -1,
 }
 
-/// The row at which a scan stands.
+/// The current row of a scan.
 pub(crate) struct Row(*mut pg_sys::TupleTableSlot);
 
 impl Row {
-    /// The value of a column, counted from 1; it lives as long as the scan stands here.
+    /// The value of a column, counted from 1; valid until the scan moves on.
     pub(crate) fn column(&self, number: usize) -> Option<pg_sys::Datum> {
         // SAFETY: the slot is filled, and the table has that many columns.
         unsafe {
@@ -207,7 +207,7 @@ pub(crate) fn schema() -> Option<pg_sys::Oid> {
 }
 
 thread_local! {
-    /// The OIDs looked up so far: finding them by name costs a third of a scan.
+    /// Cache of OIDs: a lookup by name costs a third of a scan.
     static KNOWN: RefCell<Vec<(&'static CStr, pg_sys::Oid)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn install() {
     unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget_known), pg_sys::Datum::from(0)) };
 }
 
-/// Postgres says that some relation has changed, ours perhaps: an extension dropped and made again has new OIDs.
+/// Relcache invalidation: after DROP and CREATE EXTENSION the OIDs are new.
 unsafe extern "C-unwind" fn forget_known(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     KNOWN.with_borrow_mut(Vec::clear);
     unseen::relation_changed(relation);
@@ -249,8 +249,7 @@ pub(crate) fn rows<T>(
     unsafe { pg_guard_ffi_boundary(|| unguarded_rows(table, index, keys, direction, visit)) }
 }
 
-/// The first row of `pml.<table>` that `pick` takes among those of this hash; other texts may have it too, so that
-/// `pick` must compare.
+/// The first row of `pml.<table>` with this hash that `pick` accepts; `pick` must compare, because of hash collisions.
 pub(crate) fn first_hashed<T>(
     table: &'static CStr,
     index: &'static CStr,
@@ -306,11 +305,11 @@ unsafe fn unguarded_rows<T>(
         }
         raw::index_endscan(scan);
         raw::ExecDropSingleTupleTableSlot(slot);
-        // Whether there was a row that the caller may not see shows in none of these.
+        // Restores the counters, which would reveal rows that the caller may not see.
         heap_reads.restore(heap);
         index_reads.restore(index);
         pg_sys::pgBufferUsage = buffers;
-        // The locks stay to the end of the transaction, as those of any query do.
+        // Locks are held to the end of the transaction, as for any query.
         raw::index_close(index, pg_sys::NoLock as c_int);
         raw::table_close(heap, pg_sys::NoLock as c_int);
         found
@@ -328,7 +327,7 @@ unsafe fn begin(heap: pg_sys::Relation, index: pg_sys::Relation, keys: c_int) ->
     }
 }
 
-/// The tables and indexes of our schema, and the tables of their long values.
+/// The tables and indexes of our schema, with their TOAST tables.
 pub(crate) fn own_relations() -> Vec<pg_sys::Oid> {
     const NAMESPACE: i16 = 3;
     const OID_EQ: u32 = 184;

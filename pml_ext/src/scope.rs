@@ -1,4 +1,4 @@
-//! `sql/scope.sql`: in which scope the session acts, and what it sees from there.
+//! `sql/scope.sql`: the scope and actor of the session, and what they may do and see.
 
 use pgrx::{PgMemoryContexts, pg_extern, pg_sys};
 use pml_core::name;
@@ -55,7 +55,7 @@ fn pml_visible(
     caller_of_this_query(fcinfo).sees(org, project, visibility, created_by)
 }
 
-/// Whom a proxy serves, for the rest of the transaction.
+/// Sets scope and actor of a proxy for the rest of the transaction.
 #[pg_extern(sql = false)]
 fn pml_act_as(
     org: Option<&str>,
@@ -67,7 +67,7 @@ fn pml_act_as(
     settings::set_for_transaction(c"pml.org", org);
     settings::set_for_transaction(c"pml.project", project);
     settings::set_for_transaction(c"pml.actor", actor);
-    // Postgres shortens it and replaces what can't be printed.
+    // Postgres truncates it and replaces unprintable characters.
     settings::set_for_transaction(c"application_name", &format!("pml/{}", request_id.unwrap_or_default()));
     true
 }
@@ -105,7 +105,7 @@ fn check_served<'a>(
 
 const LONGEST_ACTOR: usize = 256;
 
-/// A policy runs for every row; who is asking is found out once for each query.
+/// A policy runs for every row; the caller is determined once for each query and cached in fn_extra.
 fn caller_of_this_query<'a>(fcinfo: pg_sys::FunctionCallInfo) -> &'a Caller {
     // SAFETY: Postgres sets flinfo for every call through SQL; fn_extra is ours to use, and what it points to lives in
     // fn_mcxt, as long as flinfo itself.

@@ -108,7 +108,7 @@ pub(crate) fn actor() -> Option<String> {
     Some(text(&ACTOR)).filter(|actor| !actor.is_empty())
 }
 
-/// SET LOCAL, with the rights of whoever is asking.
+/// SET LOCAL, with the rights of the caller.
 pub(crate) fn set_for_transaction(name: &CStr, value: &str) {
     let value = CString::new(value.replace('\0', "")).unwrap_or_default();
     // SAFETY: both are C strings, which Postgres copies.

@@ -1,5 +1,5 @@
-//! What a call used that its caller may not learn: pages read for rows that a policy hid show in `EXPLAIN (ANALYZE,
-//! BUFFERS)`, and rows read in `pg_stat_xact_all_tables`. Both are set back; what was written stays counted, for autovacuum.
+//! Hides side channels: pages read for rows that a policy hid would show in `EXPLAIN (ANALYZE, BUFFERS)`, and rows read in
+//! `pg_stat_xact_all_tables`. Both counters are restored after a call; writes stay counted, for autovacuum.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ impl Usage {
     }
 }
 
-/// Sets everything back to what it was.
+/// Restores the counters.
 pub(crate) fn forget(before: &Usage) {
     // SAFETY: as above; the statistics of a relation are this backend's own until they are sent.
     unsafe {
@@ -34,7 +34,7 @@ pub(crate) fn forget(before: &Usage) {
     }
 }
 
-/// What a scan found in the counters of a relation, to be put back.
+/// Saved counters of a relation.
 pub(crate) struct Reads([pg_sys::PgStat_Counter; 5]);
 
 impl Reads {
@@ -96,7 +96,7 @@ fn reads(status: &mut pg_sys::PgStat_TableStatus) -> [&mut pg_sys::PgStat_Counte
     ]
 }
 
-/// What was counted for a relation and not sent yet, or null.
+/// The pending statistics of a relation, or null.
 #[cfg(any(feature = "pg14", feature = "pg15"))]
 unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
     unsafe extern "C-unwind" {
@@ -106,7 +106,7 @@ unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
     unsafe { find_tabstat_entry(relation) }
 }
 
-/// From Postgres 16 on `find_tabstat_entry` gives a copy, so that what it copies is asked for.
+/// From Postgres 16 on `find_tabstat_entry` returns a copy; this is its source.
 #[cfg(not(any(feature = "pg14", feature = "pg15")))]
 unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
     /// As in pgstat_internal.h.
@@ -138,11 +138,11 @@ unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
 }
 
 thread_local! {
-    /// Our tables and indexes, and those of their long values; empty until they are needed.
+    /// Our tables and indexes with their TOAST tables; filled on first use.
     static RELATIONS: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Some relation has changed (0: any): if it is ours, the list is made anew.
+/// Relcache invalidation (0: all relations): drops the list if the relation is ours.
 pub(crate) fn relation_changed(relation: pg_sys::Oid) {
     RELATIONS.with_borrow_mut(|relations| {
         if relation == pg_sys::InvalidOid || relations.contains(&relation) {

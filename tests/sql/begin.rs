@@ -125,8 +125,8 @@ fn a_request_is_one_thing_and_says_what() {
         ),
         (json!({"intent": "x", "options": {"timeout": 1e20}}), "\"timeout\" must be an integer"),
         (json!({"intent": "x", "servers": ["a", 1]}), "\"servers\" must be a list of strings"),
-        (json!([]), "The request takes an object"),
-        (json!("x"), "The request takes an object"),
+        (json!([]), "The request: expected an object, found a list"),
+        (json!("x"), "The request: expected an object, found a string"),
     ] {
         let error = db.begin_fails(&request);
         assert_eq!((error.code().code(), error.message()), ("22023", message), "{request}");

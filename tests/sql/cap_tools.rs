@@ -154,7 +154,7 @@ fn what_is_wrong_is_said_with_what_there_is() {
         ("cap_lookup", json!({"name": null}), "22023", "cap_lookup needs \"name\"", "name (string)"),
         ("cap_lookup", json!({"name": 5}), "22023", "\"name\" must be a string", "name (string)"),
         ("cap_lookup", json!({"nam": "x"}), "22023", "cap_lookup has no argument \"nam\"", "name (string)"),
-        ("cap_lookup", json!([]), "22023", "cap_lookup takes an object", "name (string)"),
+        ("cap_lookup", json!([]), "22023", "cap_lookup: expected an object, found a list", "name (string)"),
         ("cap_list", json!({"limit": 1.5}), "22023", "\"limit\" must be an integer", "limit (integer)"),
         ("cap_list", json!({"limit": 1e300}), "22023", "\"limit\" must be an integer", "limit (integer)"),
         ("cap_list", json!({"tags": "x"}), "22023", "\"tags\" must be a list of strings", "tags"),

@@ -256,7 +256,7 @@ fn a_bad_outcome_is_refused_and_the_run_can_still_be_finished() {
         deep = json!({"success": true, "tasks": [{"kind": "capability", "target": "x", "success": true, "run": deep}]});
     }
     for (outcome, message) in [
-        (json!([]), "The outcome takes an object"),
+        (json!([]), "The outcome: expected an object, found a list"),
         (json!({}), "The outcome needs \"success\""),
         (json!({"success": "yes"}), "\"success\" must be a boolean"),
         (json!({"success": true, "extra": 1}), "The outcome has no argument \"extra\""),
@@ -265,7 +265,7 @@ fn a_bad_outcome_is_refused_and_the_run_can_still_be_finished() {
         (json!({"success": true, "decisions": {}}), "\"decisions\" must be a list"),
         (json!({"success": false, "error": "x"}), "\"error\" must be an object"),
         (json!({"success": true, "tasks": 5}), "\"tasks\" must be a list"),
-        (json!({"success": true, "tasks": [5]}), "A task takes an object"),
+        (json!({"success": true, "tasks": [5]}), "A task: expected an object, found a number"),
         (json!({"success": true, "tasks": [{"kind": "tool", "success": true}]}), "A task needs \"target\""),
         (
             json!({"success": true, "tasks": [{"kind": "spoon", "target": "x", "success": true}]}),
