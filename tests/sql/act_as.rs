@@ -1,4 +1,4 @@
-//! A proxy says for whom it acts in the statement itself, and is itself again afterwards.
+//! pml_act_as: a proxy sets scope and actor for one transaction.
 
 use pml_tests::{Ask, Database, failure};
 

@@ -1,4 +1,4 @@
-//! pml_begin: what is asked for becomes a plan, or an error that says what to do.
+//! pml_begin: a request becomes a plan, or an error that says what to do.
 
 use pml_tests::{Ask, Database, Run};
 use postgres::Client;

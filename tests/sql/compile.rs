@@ -1,4 +1,4 @@
-//! Saving compiles: code keeps calling what it called, whatever is renamed since, and all that follows from it is stored.
+//! Saving compiles: links survive renames, and everything derived from the code is stored.
 
 use pml_tests::{Ask, Database};
 use postgres::Client;

@@ -1,4 +1,4 @@
-//! Two sessions after the same names, in every order: one wins, nobody deadlocks, no alias points at nothing.
+//! Two sessions compete for the same names, in every order: one wins, no deadlock, no dangling alias.
 
 use std::{sync::mpsc, thread, time::Duration};
 

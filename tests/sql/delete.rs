@@ -1,4 +1,4 @@
-//! Deleting: a tombstone, a reserved name, and nobody left calling nothing.
+//! Deleting: a tombstone, reserved names, and no dangling dependents.
 
 use pml_tests::{Ask, Database};
 

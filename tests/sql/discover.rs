@@ -1,4 +1,4 @@
-//! From an intent in words to what can do it.
+//! pml_discover: search by intent.
 
 use pml_tests::{Ask, Database, failure};
 use postgres::Client;

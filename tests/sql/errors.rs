@@ -1,4 +1,4 @@
-//! Bad input of every kind: a clear error, an own SQLSTATE, and nothing changed.
+//! Bad input of every kind: a clear error with a SQLSTATE of our own, and nothing changed.
 
 use pml_tests::{Ask, Database, failure};
 use postgres::types::ToSql;

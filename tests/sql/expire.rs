@@ -1,4 +1,4 @@
-//! What is kept for a while only goes by itself, a little with every run, or all at once when an admin says so.
+//! Expiry of run state and results: a few rows with every finished run, or all with pml_expire.
 
 use pml_tests::{Ask, Database, Run};
 use serde_json::json;

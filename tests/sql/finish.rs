@@ -1,4 +1,4 @@
-//! pml_finish: traces, counts, keeps what ran well, and does it once.
+//! pml_finish: traces, counts, saves code that succeeded, and is idempotent.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Several sessions that finish runs at the same time: everything is counted once, one gets the name, nobody deadlocks.
+//! Concurrent pml_finish: everything is counted once, one run gets the name, no deadlock.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! What a capability asks for: never what it has worked without, and told by the nearest name.
+//! Required parameters: never those that a successful run lacked; unknown ones are reported with the nearest name.
 
 use pml_tests::{Ask, Database, Run};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The secret that the proxies of a database share: one, for proxies only, and another one wherever the extension is created.
+//! The key that the proxies of a database share: one for each database, readable by proxies only.
 
 use pml_tests::{Ask, Database, failure};
 

@@ -1,4 +1,4 @@
-//! Changing much in one transaction costs each change the same: no table is read whole, whatever the planner believed of it.
+//! Cached plans in long transactions: no sequential scan, whatever the statistics said when the plan was made.
 
 use pml_tests::{Ask, Database};
 

@@ -1,4 +1,4 @@
-//! Physical and logical replicas resolve, and go on when they take over.
+//! Physical and logical replicas resolve, and keep working after a failover.
 
 use std::{thread, time::Duration};
 

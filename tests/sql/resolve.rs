@@ -1,4 +1,4 @@
-//! From a spec to a record: every form, and everywhere that reading is possible.
+//! Resolving specs: every form, also on standbys and in parallel queries.
 
 use pml_tests::{Ask, Database};
 

@@ -1,4 +1,4 @@
-//! Whose runs are whose, and that asking under the policies stays cheap.
+//! Tenancy of runs, and that queries under the policies stay cheap.
 
 use pml_tests::{Ask, Database};
 
@@ -66,7 +66,7 @@ fn runs_are_seen_and_changed_by_their_actor_only() {
     }
 }
 
-/// Row-level security keeps what isn't leakproof from the indexes; look-ups must not read all tenants' rows for that.
+/// Row-level security keeps what isn't leakproof from the indexes; lookups must not read all tenants' rows for that.
 #[test]
 fn look_ups_under_the_policies_reach_their_indexes() {
     let database = Database::new();

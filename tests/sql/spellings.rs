@@ -1,4 +1,4 @@
-//! Names in code: every spelling that the list of tools suggests, and the one that can't work.
+//! Names in code: every spelling that the list of tools suggests links; ambiguous and recursive ones are errors.
 
 use pml_tests::{Ask, Database, failure};
 use postgres::Client;

@@ -1,4 +1,4 @@
-//! pml_stats: numbers over all scopes, for those who run the thing.
+//! pml_stats: counts over all scopes, for operators.
 
 use pml_tests::{Ask, Database, Run};
 use serde_json::{Value, json};

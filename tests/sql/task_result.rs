@@ -1,4 +1,4 @@
-//! pml_task_result: the whole of what a task gave, in pieces, for a while, to the one who ran it.
+//! pml_task_result: pages of a task's result, until it expires, for the actor who ran it.
 
 use pml_tests::{Ask, Database, Run, failure};
 use postgres::Client;

@@ -1,4 +1,4 @@
-//! Bearer tokens: a hash stands for an actor in a scope until it expires or is revoked, and only proxies may ask.
+//! Bearer tokens: a hash identifies scope and actor until it expires or is revoked; only proxies may check one.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Names on the wire: whatever a capability or tool is called, clients take its tool name, and it leads back to it.
+//! Wire names: valid for every client whatever the capability or tool is called, unique, and reversible.
 
 use std::{collections::BTreeSet, thread};
 

@@ -1,4 +1,4 @@
-//! What is known of the servers' tools.
+//! Schemas of servers' tools.
 
 use pml_tests::{Ask, Database};
 

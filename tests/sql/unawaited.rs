@@ -1,4 +1,4 @@
-//! Calls that code didn't await, as the outcome of a run reports them: told in the answer, and never a silent success.
+//! Unawaited calls: reported in the answer, and never a silent success.
 
 use pml_tests::{Ask, Database, Run};
 use serde_json::{Value, json};

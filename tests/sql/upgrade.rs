@@ -1,4 +1,4 @@
-//! ALTER EXTENSION pml UPDATE: from every released version, what comes out is what a fresh install gives.
+//! ALTER EXTENSION pml UPDATE: from every released version, the result equals a fresh install.
 
 use std::{fs, path::Path};
 

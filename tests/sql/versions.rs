@@ -1,4 +1,4 @@
-//! Versions: which one a specifier picks, and that none ever changes.
+//! Versions: which one a specifier matches, and immutability.
 
 use pml_tests::{Ask, Database, failure};
 
