@@ -56,7 +56,8 @@ CREATE FUNCTION pml_internal.pml_callable(name text) RETURNS jsonb
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   base text := split_part(pml_callable.name, '@', 1);
-  spelling text := pml_internal.pml_spelling(base);
+  -- A name of another scope has one spelling.
+  spelling text := CASE WHEN strpos(base, '.') > 0 THEN base ELSE pml_internal.pml_spelling(base) END;
   named jsonb := CASE WHEN NOT pml_internal.pml_is_fqdn(base) THEN pml_internal.pml_capabilities_named(
                    pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[base, spelling]) END;
   fqdn jsonb := CASE WHEN named IS NULL THEN to_jsonb(base) ELSE coalesce(named -> base, named -> spelling) END;

@@ -24,6 +24,7 @@ mod list;
 mod lookup;
 mod notify;
 mod odd_arguments;
+mod odd_objects;
 mod parameters;
 mod proxy_key;
 mod query_plans;
