@@ -89,10 +89,8 @@ fn a_forgotten_change_is_found() {
         let start = current.find(start).unwrap();
         &current[start..start + current[start..].find(end).unwrap() + end.len()]
     };
-    let added = between(
-        "CREATE FUNCTION pml_internal.pml_revoke(",
-        "(admins only); whether there was such a grant';\n",
-    );
+    let added =
+        between("CREATE FUNCTION pml_internal.pml_revoke(", "(admins only); whether there was one';\n");
     let published = between("\n-- public.sql\n", "\n$$;\n");
     let seal = between("\n-- seal.sql\n", "\n-- base_servers.sql\n");
     let whole = [added, published, seal].concat();
