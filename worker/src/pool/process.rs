@@ -158,7 +158,7 @@ impl Process {
     /// Lowers the priority. Call it again until [`Process::is_settled`].
     pub(super) fn move_to_background(&mut self) {
         self.in_background = true;
-        if let Ok(pid) = libc::pid_t::try_from(self.pid)
+        if let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw)
             && !self.ended()
         {
             self.priority.lower(pid);
