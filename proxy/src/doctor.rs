@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::{Config, DatabaseConfig},
-    database::{self, Database, DatabaseError, Ears},
+    database::{self, Database, DatabaseError, NotificationHandler},
     downstream::{DownstreamOptions, Downstreams},
     scope::{Caller, Scope},
 };
@@ -223,7 +223,7 @@ fn own_scope() -> Scope {
 #[derive(Default)]
 struct Connected(tokio::sync::Notify);
 
-impl Ears for Connected {
+impl NotificationHandler for Connected {
     fn tools_changed(&self, _: &str) {}
 
     fn tokens_changed(&self, _: &str) {}

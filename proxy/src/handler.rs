@@ -29,9 +29,9 @@ use tracing::Instrument;
 
 use crate::{
     app::App,
-    downstream::{Asking, Client, Input},
+    downstream::{Asking, CallingClient, Input},
     presence::Presence,
-    run::{self, Job, Reporter},
+    run::{self, CallFailure, Job, Reporter},
     scope::{Caller, new_request_id},
     tools::{answer, builtin::Builtin},
     weight::Weight,
@@ -43,7 +43,7 @@ what you need may be there as a capability, to be called by name. New code goes 
 (namespace:action); if it succeeds it is kept, and is a tool from then on. Code reaches the connected MCP servers as \
 `await mcp.server.tool({…})` and other capabilities as `await mcp.namespace.action({…})`.";
 
-/// How long a refusal takes that the client should have waited for.
+/// How long a refusal for a reached limit is held back.
 const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 
 /// One for every session (2025) or request (2026).
@@ -93,7 +93,7 @@ impl Handler {
             absent: self.app.absent,
             end: cancel.clone(),
         };
-        let client = Client::of(self.session, &context, log_level, asking);
+        let client = CallingClient::of(self.session, &context, log_level, asking);
         let job = Job {
             app: self.app.clone(),
             caller,
@@ -104,7 +104,7 @@ impl Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let (kind, answered) = match Builtin::find(&request.name) {
-            Some(Builtin::Execute) => ("code", Ok(run::execute(job, arguments).await)),
+            Some(Builtin::Execute) => ("code", run::execute(job, arguments).await),
             Some(Builtin::Ask(tool)) => {
                 ("builtin", Ok(self.app.tools.ask(&job.caller, &tool, arguments).await.into()))
             }
@@ -113,10 +113,11 @@ impl Handler {
                 ("tool", run::call_listed(job, &request.name, arguments, input).await)
             }
         };
-        if is_limited(&answered) {
-            // Whoever tries again at once would keep the proxy busy with refusals.
+        if matches!(answered, Err(CallFailure::Limit(_))) {
+            // Slows down clients that retry without a pause.
             tokio::time::sleep(SLOW_REFUSAL).await;
         }
+        let answered = answered.or_else(CallFailure::into_response);
         if let Some(weight) = weight(&context.extensions) {
             weight.set(answered.as_ref().map_or(0, answer::size));
         }
@@ -130,13 +131,6 @@ impl Handler {
 /// Whether the client is there, if it has a session over HTTP.
 fn presence(extensions: &Extensions) -> Option<Arc<Presence>> {
     extensions.get::<Parts>()?.extensions.get::<Arc<Presence>>().cloned()
-}
-
-/// Whether a limit was in the way.
-fn is_limited(answered: &Result<CallToolResponse, ErrorData>) -> bool {
-    let Ok(CallToolResponse::Complete(result)) = answered else { return false };
-    // A run that met a limit of its own isn't anybody's.
-    result.structured_content.as_ref().is_some_and(|content| content["error"]["of"].is_string())
 }
 
 /// Where the size of the answer is said, over HTTP.
@@ -167,7 +161,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context.extensions);
         let span =
-            tracing::info_span!("list", request_id = caller.request_id, scope = caller.scope().place());
+            tracing::info_span!("list", request_id = caller.request_id, scope = caller.scope().project_key());
         let tools = self.app.tools.list(&caller).instrument(span.clone()).await.map_err(|error| {
             span.in_scope(|| tracing::warn!(%error, "the tools can't be listed"));
             ErrorData::internal_error(error.to_string(), None)
@@ -186,7 +180,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context.extensions);
         let span =
-            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
+            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().project_key());
         self.call(request, context, caller).instrument(span).await
     }
 

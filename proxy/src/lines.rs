@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
 /// Looks at each line before rmcp reads it.
-pub(crate) trait TakesLines {
+pub(crate) trait LineFilter {
     /// Whether the line is taken, so that rmcp never sees it.
     fn takes(&self, line: &Bytes) -> bool;
 
@@ -22,7 +22,7 @@ pub(crate) trait TakesLines {
 /// Longer lines are passed on: rmcp drops them.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
-pub(crate) struct Sifted<R, T: TakesLines> {
+pub(crate) struct FilteredLines<R, T: LineFilter> {
     io: R,
     taker: T,
     /// What was read and isn't a whole line yet, for all that is known.
@@ -35,10 +35,10 @@ pub(crate) struct Sifted<R, T: TakesLines> {
     is_inside_line: bool,
 }
 
-impl<R, T: TakesLines> Sifted<R, T> {
-    pub(crate) fn new(io: R, taker: T) -> Sifted<R, T> {
+impl<R, T: LineFilter> FilteredLines<R, T> {
+    pub(crate) fn new(io: R, taker: T) -> FilteredLines<R, T> {
         let (held, passing) = (BytesMut::new(), Bytes::new());
-        Sifted { io, taker, held, searched: 0, passing, is_inside_line: false }
+        FilteredLines { io, taker, held, searched: 0, passing, is_inside_line: false }
     }
 
     /// Takes the next line out or lets it pass; false if there is none.
@@ -66,7 +66,7 @@ impl<R, T: TakesLines> Sifted<R, T> {
     }
 }
 
-impl<R: AsyncRead + Unpin, T: TakesLines + Unpin> AsyncRead for Sifted<R, T> {
+impl<R: AsyncRead + Unpin, T: LineFilter + Unpin> AsyncRead for FilteredLines<R, T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl<R: AsyncRead + Unpin, T: TakesLines + Unpin> AsyncRead for Sifted<R, T> {
     }
 }
 
-impl<R, T: TakesLines> Drop for Sifted<R, T> {
+impl<R, T: LineFilter> Drop for FilteredLines<R, T> {
     fn drop(&mut self) {
         self.taker.ended();
     }

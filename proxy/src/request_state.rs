@@ -22,9 +22,9 @@ pub(crate) struct RequestStates {
     codec: OnceCell<RequestStateCodec>,
 }
 
-/// Why something isn't taken back.
+/// Why a `requestState` is rejected.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotOurs {
+pub(crate) enum StateError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
     #[error(
@@ -39,10 +39,10 @@ impl RequestStates {
         &self,
         database: &Database,
         caller: &Caller,
-        holder: &Holder,
+        owner: &StateOwner,
         state: &str,
     ) -> Result<String, DatabaseError> {
-        let options = SealOptions::new().associated_data(&holder.0).ttl(VALID);
+        let options = SealOptions::new().associated_data(&owner.0).ttl(VALID);
         Ok(self.codec(database, caller).await?.seal_with(state.as_bytes(), &options))
     }
 
@@ -50,12 +50,12 @@ impl RequestStates {
         &self,
         database: &Database,
         caller: &Caller,
-        holder: &Holder,
+        owner: &StateOwner,
         sealed: &str,
-    ) -> Result<String, NotOurs> {
+    ) -> Result<String, StateError> {
         let codec = self.codec(database, caller).await?;
-        let state = codec.open_with(sealed, &holder.0).map_err(|_| NotOurs::Forged)?;
-        String::from_utf8(state).map_err(|_| NotOurs::Forged)
+        let state = codec.open_with(sealed, &owner.0).map_err(|_| StateError::Forged)?;
+        String::from_utf8(state).map_err(|_| StateError::Forged)
     }
 
     async fn codec(&self, database: &Database, caller: &Caller) -> Result<&RequestStateCodec, DatabaseError> {
@@ -69,13 +69,13 @@ impl RequestStates {
 }
 
 /// Who may bring it back, and for what.
-pub(crate) struct Holder(Vec<u8>);
+pub(crate) struct StateOwner(Vec<u8>);
 
-impl Holder {
-    pub(crate) fn of(caller: &Caller, server: &str, tool: &str) -> Holder {
+impl StateOwner {
+    pub(crate) fn of(caller: &Caller, server: &str, tool: &str) -> StateOwner {
         let (who, scope) = (caller.principal.identity.to_string(), caller.scope());
         // JSON, because no part of it can be mistaken for another.
         let parts = json!([who, scope.org, scope.project, scope.actor, server, tool]);
-        Holder(parts.to_string().into_bytes())
+        StateOwner(parts.to_string().into_bytes())
     }
 }

@@ -16,10 +16,10 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::lines::{Sifted, TakesLines};
+use crate::lines::{FilteredLines, LineFilter};
 
 pub(crate) struct StdioTransport<R: AsyncRead + Unpin, W: AsyncWrite> {
-    inner: AsyncRwTransport<RoleServer, Sifted<R, OnlyJson>, W>,
+    inner: AsyncRwTransport<RoleServer, FilteredLines<R, OnlyJson>, W>,
     unreadable: mpsc::UnboundedReceiver<serde_json::Error>,
     /// An error on its way to the client.
     refusal: Option<BoxFuture<'static, io::Result<()>>>,
@@ -33,7 +33,7 @@ pub(crate) fn transport() -> StdioTransport<Stdin, Stdout> {
 /// Takes lines that aren't JSON, and says what is wrong with them.
 struct OnlyJson(mpsc::UnboundedSender<serde_json::Error>);
 
-impl TakesLines for OnlyJson {
+impl LineFilter for OnlyJson {
     fn takes(&self, line: &Bytes) -> bool {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
         if line.is_empty() {
@@ -52,7 +52,7 @@ where
     fn new(input: R, output: W) -> StdioTransport<R, W> {
         let (sender, unreadable) = mpsc::unbounded_channel();
         StdioTransport {
-            inner: AsyncRwTransport::new(Sifted::new(input, OnlyJson(sender)), output),
+            inner: AsyncRwTransport::new(FilteredLines::new(input, OnlyJson(sender)), output),
             unreadable,
             refusal: None,
         }

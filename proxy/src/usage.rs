@@ -34,7 +34,7 @@ const MOST_WAITING: usize = 100_000;
 
 /// One call of a server's tool.
 #[derive(Debug)]
-pub(crate) struct Used {
+pub(crate) struct ToolUse {
     pub caller: Caller,
     pub server: String,
     pub tool: String,
@@ -46,7 +46,7 @@ pub(crate) struct Used {
 
 /// Where calls are put; a task takes them to Postgres.
 pub(crate) struct Usage {
-    waiting: Mutex<Option<mpsc::Sender<Used>>>,
+    waiting: Mutex<Option<mpsc::Sender<ToolUse>>>,
     unrecorded: Arc<AtomicUsize>,
     lost: AtomicUsize,
     recorder: tokio::sync::Mutex<Option<JoinHandle<()>>>,
@@ -67,7 +67,7 @@ impl Usage {
     }
 
     /// Never waits: the client's answer is on its way.
-    pub(crate) fn add(&self, used: Used) {
+    pub(crate) fn add(&self, used: ToolUse) {
         let waiting = self.waiting.lock();
         if waiting.as_ref().is_some_and(|waiting| waiting.try_send(used).is_ok()) {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl Usage {
     }
 }
 
-async fn record(database: Database, mut calls: mpsc::Receiver<Used>, unrecorded: Arc<AtomicUsize>) {
+async fn record(database: Database, mut calls: mpsc::Receiver<ToolUse>, unrecorded: Arc<AtomicUsize>) {
     let mut together = Vec::new();
     while calls.recv_many(&mut together, MOST_TOGETHER).await > 0 {
         for report in reports(std::mem::take(&mut together)) {
@@ -114,10 +114,10 @@ async fn record(database: Database, mut calls: mpsc::Receiver<Used>, unrecorded:
 struct Report {
     id: Uuid,
     caller: Caller,
-    calls: Vec<Used>,
+    calls: Vec<ToolUse>,
 }
 
-fn reports(calls: Vec<Used>) -> Vec<Report> {
+fn reports(calls: Vec<ToolUse>) -> Vec<Report> {
     let mut reports: Vec<Report> = Vec::new();
     let mut by_scope: HashMap<_, usize> = HashMap::new();
     for used in calls {
@@ -162,13 +162,13 @@ impl Report {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Used, reports};
+    use super::{ToolUse, reports};
     use crate::scope::{Caller, Identity, Principal, Scope};
 
-    fn used(project: &str, tool: &str) -> Used {
+    fn used(project: &str, tool: &str) -> ToolUse {
         let scope = Scope { org: "o".into(), project: project.into(), actor: "a".into() };
         let principal = Principal { identity: Identity::Configured, scope };
-        Used {
+        ToolUse {
             caller: Caller { principal, request_id: "r".into() },
             server: "s".into(),
             tool: tool.into(),

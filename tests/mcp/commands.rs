@@ -48,6 +48,21 @@ fn every_command_has_help() {
 }
 
 #[test]
+fn help_lists_only_the_settings_that_a_command_uses() {
+    let help = |command: &[&str]| stdout(&run(command, &[]));
+    let create = help(&["token", "create", "--help"]);
+    for used in ["--label", "--expires-in", "--json", "--config", "--database-url", "--org", "--actor"] {
+        assert!(create.contains(used), "{used} isn't in {create}");
+    }
+    for unused in ["--bind", "--worker", "--run-timeout", "--limit-runs", "--mcp-servers", "--listen-url"] {
+        assert!(!create.contains(unused), "{unused} is in {create}");
+        assert!(help(&["serve", "--help"]).contains(unused), "{unused}");
+    }
+    assert!(!help(&["token", "list", "--help"]).contains("--org"));
+    assert!(help(&["clients", "--help"]).contains("--bind"));
+}
+
+#[test]
 fn bad_configuration_is_said_and_exits_with_64() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

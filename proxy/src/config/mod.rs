@@ -16,6 +16,7 @@ use crate::{
     scope::Scope,
 };
 pub use http::{DoorLimits, HttpConfig, TlsFiles};
+pub(crate) use settings::arguments;
 pub use settings::{GivenSettings, Layer, Settings};
 
 const MIB: u64 = 1024 * 1024;

@@ -37,15 +37,15 @@ pub struct Settings {
     #[arg(long, value_name = "SECONDS", help_heading = "Database", default_value_t = 10.0)]
     pub database_patience: f64,
 
-    /// Organisation of requests without a token
+    /// Organisation of requests without a token, and of a new token
     #[arg(long, help_heading = "Scope", default_value = "local")]
     pub org: String,
 
-    /// Project of requests without a token
+    /// Project of requests without a token, and of a new token
     #[arg(long, help_heading = "Scope", default_value = "default")]
     pub project: String,
 
-    /// Actor of requests without a token [default: the name of the user who runs this]
+    /// Actor of requests without a token, and of a new token [default: the user that runs this]
     #[arg(long, help_heading = "Scope")]
     pub actor: Option<String>,
 
@@ -297,7 +297,7 @@ impl Default for Settings {
     }
 }
 
-/// The settings of a command line and its environment, and which of them somebody gave.
+/// The settings of the command line and the environment, and which of them were given.
 #[derive(Clone, Debug)]
 pub struct GivenSettings {
     settings: Settings,
@@ -305,7 +305,7 @@ pub struct GivenSettings {
 }
 
 impl GivenSettings {
-    /// What the program reports itself needn't be in the logs, unless somebody wants them.
+    /// Turns logs off, unless a level was given.
     #[must_use]
     pub fn without_logs(mut self) -> GivenSettings {
         let name = "log_level";
@@ -316,7 +316,7 @@ impl GivenSettings {
         self
     }
 
-    /// Puts what was given over the configuration file.
+    /// The settings of the configuration file, overridden by those that were given.
     pub(super) fn over_file(self) -> Result<Settings, ConfigError> {
         let mut merged = serde_json::to_value(file::read(self.settings.config.clone())?)?;
         let mut own = serde_json::to_value(self.settings)?;
@@ -327,8 +327,8 @@ impl GivenSettings {
     }
 }
 
-/// All flags, each with the variable of its name.
-fn arguments() -> Vec<clap::Arg> {
+/// All flags, each with the environment variable of its name.
+pub(crate) fn arguments() -> Vec<clap::Arg> {
     let command = Settings::augment_args(Command::new("pml"));
     let named = |arg: &clap::Arg| arg.clone().env(variable(arg.get_id().as_str()));
     command.get_arguments().map(named).collect()
@@ -338,31 +338,16 @@ fn variable(name: &str) -> String {
     format!("PML_{}", name.to_uppercase())
 }
 
-impl FromArgMatches for GivenSettings {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<GivenSettings, clap::Error> {
+impl GivenSettings {
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<GivenSettings, clap::Error> {
         let settings = Settings::from_arg_matches(matches)?;
         let is_given = |name: &String| {
             matches!(matches.value_source(name), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
         };
         let names = arguments().into_iter().map(|arg| arg.get_id().to_string());
-        // The file can't say where it is.
+        // The file can't name itself.
         let given = names.filter(|name| name != "config").filter(is_given).collect();
         Ok(GivenSettings { settings, given })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = GivenSettings::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for GivenSettings {
-    fn augment_args(command: Command) -> Command {
-        command.args(arguments())
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        GivenSettings::augment_args(command)
     }
 }
 

@@ -74,7 +74,7 @@ pub enum DatabaseError {
 
 /// Whether trying again later makes sense, and whether the first try may have had an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Retry {
     /// Nothing was sent.
     Safe,
     /// It may have taken effect.
@@ -84,12 +84,12 @@ pub(super) enum Again {
 }
 
 impl DatabaseError {
-    pub(super) fn again(&self) -> Again {
+    pub(super) fn retry(&self) -> Retry {
         match self {
-            DatabaseError::Unreachable(_) => Again::Safe,
-            DatabaseError::Interrupted(_) => Again::Unclear,
+            DatabaseError::Unreachable(_) => Retry::Safe,
+            DatabaseError::Interrupted(_) => Retry::Unclear,
             // The wait for a connection was as long as the caller's patience already.
-            DatabaseError::Busy | DatabaseError::Refused(_) | DatabaseError::NotReady(_) => Again::Pointless,
+            DatabaseError::Busy | DatabaseError::Refused(_) | DatabaseError::NotReady(_) => Retry::Pointless,
         }
     }
 

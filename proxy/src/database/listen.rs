@@ -21,7 +21,7 @@ const PULSE: Duration = Duration::from_secs(10);
 
 /// Who is told what happened in the database. Payloads are anybody's text. Nothing here may take long: what isn't taken
 /// yet waits in Postgres.
-pub trait Ears: Send + Sync + 'static {
+pub trait NotificationHandler: Send + Sync + 'static {
     /// The tools of this `org.project` are others now, somebody says.
     fn tools_changed(&self, payload: &str);
     /// The token with this id was revoked or changed, somebody says.
@@ -33,7 +33,7 @@ pub trait Ears: Send + Sync + 'static {
 }
 
 /// Tells what happens until `stop`; connects again, with growing pauses, whenever the connection is lost.
-pub async fn listen(config: Config, ears: Arc<impl Ears>, stop: CancellationToken) {
+pub async fn listen(config: Config, ears: Arc<impl NotificationHandler>, stop: CancellationToken) {
     let connector = Connector::new();
     let mut pauses = RECONNECTING.build();
     loop {
@@ -64,7 +64,7 @@ pub async fn listen(config: Config, ears: Arc<impl Ears>, stop: CancellationToke
 async fn attend(
     connector: &Connector,
     config: &Config,
-    ears: &Arc<impl Ears>,
+    ears: &Arc<impl NotificationHandler>,
 ) -> Result<DatabaseError, DatabaseError> {
     let (client, mut connection) = connector.open(config).await.map_err(|error| connect_error(&error))?;
     let heard = ears.clone();

@@ -26,9 +26,9 @@ use pml_worker::{Counts, FairGate, Shares};
 
 use crate::{backoff::pauses, config::DatabaseConfig, metrics::Metrics, scope::Caller};
 use connect::Manager;
-use error::{Again, connect_error, statement_error};
 pub use error::{DatabaseError, Refusal};
-pub use listen::{Ears, listen};
+use error::{Retry, connect_error, statement_error};
+pub use listen::{NotificationHandler, listen};
 pub use statements::{Begun, TokenRow, ToolRow};
 
 /// A value and its type, for a statement that isn't prepared.
@@ -140,10 +140,10 @@ impl Database {
         once.retry(ASKING_AGAIN)
             .when(|error: &DatabaseError| {
                 self.metrics.database_error(error.kind());
-                match error.again() {
-                    Again::Safe => true,
-                    Again::Unclear => repeat != Repeat::Never,
-                    Again::Pointless => false,
+                match error.retry() {
+                    Retry::Safe => true,
+                    Retry::Unclear => repeat != Repeat::Never,
+                    Retry::Pointless => false,
                 }
             })
             .adjust(|_, pause| pause.filter(|pause| Instant::now() + *pause <= deadline))

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{client::Client, passthrough::RawAnswer, tap::Progress};
+use super::{client::CallingClient, passthrough::RawAnswer, tap::Progress};
 
 /// What is called, by the server's own names.
 #[derive(Debug)]
@@ -29,33 +29,33 @@ pub enum CallBody {
 
 /// What the server answered. A call with a parsed body gets a parsed answer, one with a raw body gets either.
 #[derive(Debug)]
-pub enum Answer {
+pub enum ToolAnswer {
     Parsed(CallToolResponse),
     Raw(RawAnswer),
 }
 
-impl Answer {
+impl ToolAnswer {
     /// Whether the call is over and its result says that the tool failed.
     pub fn is_error(&self) -> bool {
         match self {
-            Answer::Parsed(CallToolResponse::Complete(result)) => result.is_error == Some(true),
-            Answer::Parsed(_) => false,
-            Answer::Raw(answer) => answer.is_error,
+            ToolAnswer::Parsed(CallToolResponse::Complete(result)) => result.is_error == Some(true),
+            ToolAnswer::Parsed(_) => false,
+            ToolAnswer::Raw(answer) => answer.is_error,
         }
     }
 
     pub fn into_raw(self) -> RawAnswer {
         match self {
-            Answer::Parsed(CallToolResponse::Complete(result)) => RawAnswer::of(result),
-            Answer::Parsed(_) => RawAnswer::of(failure("The server asks back, and nobody can be asked.")),
-            Answer::Raw(answer) => answer,
+            ToolAnswer::Parsed(CallToolResponse::Complete(result)) => RawAnswer::of(result),
+            ToolAnswer::Parsed(_) => RawAnswer::of(failure("The server asks back, and nobody can be asked.")),
+            ToolAnswer::Raw(answer) => answer,
         }
     }
 
     pub fn into_parsed(self) -> CallToolResponse {
         match self {
-            Answer::Parsed(answer) => answer,
-            Answer::Raw(answer) => serde_json::from_slice::<CallToolResult>(&answer.result)
+            ToolAnswer::Parsed(answer) => answer,
+            ToolAnswer::Raw(answer) => serde_json::from_slice::<CallToolResult>(&answer.result)
                 .unwrap_or_else(|error| failure(&format!("The answer can't be read: {error}.")))
                 .into(),
         }
@@ -78,7 +78,7 @@ pub struct CallContext {
     /// What is around it and has to wait with it while a person is asked.
     pub around: Option<Clock>,
     /// Whom the server may ask.
-    pub client: Option<Client>,
+    pub client: Option<CallingClient>,
     /// Whether what the server asks may be the answer, so that the client makes the call again.
     pub may_ask_back: bool,
     /// What the client answered, if it makes the call again.

@@ -15,15 +15,15 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    call::{Answer, Call, CallBody, CallContext, Input},
-    client::{Client, ClientEra},
+    call::{Call, CallBody, CallContext, Input, ToolAnswer},
+    client::{CallingClient, ClientEra},
     connection::{Broken, Connection, service_reason},
     error::DownstreamError,
     passthrough::Passthrough,
+    pending_request::PendingRequest,
     question::Question,
     server::Server,
     tap::OpenCall,
-    waiting::Waiting,
 };
 
 /// How often a server may ask back before it answers.
@@ -34,12 +34,12 @@ pub(super) async fn call(
     server: &Arc<Server>,
     call: &Call,
     context: &CallContext,
-) -> Result<Answer, DownstreamError> {
+) -> Result<ToolAnswer, DownstreamError> {
     let limit = context.timeout.unwrap_or(server.config.timeout);
     let clock = context.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit));
     let calling = Calling { server, call, context, limit, clock };
     let mut connection = calling.connection().await?;
-    if let Some(level) = context.client.as_ref().and_then(Client::log_level) {
+    if let Some(level) = context.client.as_ref().and_then(CallingClient::log_level) {
         connection.log_for(level, limit).await;
     }
     calling.clock.restart(limit);
@@ -53,15 +53,15 @@ pub(super) async fn call(
             _ => calling.converse(&connection, &mut input).await?,
         };
         match sent {
-            Sent::Answered(answer) => return Ok(answer),
+            SendOutcome::Answered(answer) => return Ok(answer),
             // The server has refused it unread, because it doesn't know our session: nothing was done yet.
-            Sent::SessionLost if !is_renewed => {
+            SendOutcome::SessionLost if !is_renewed => {
                 is_renewed = true;
                 connection.report(Broken::SessionLost);
                 server.outage_after(&connection).await;
                 connection = calling.connection().await?;
             }
-            Sent::SessionLost => {
+            SendOutcome::SessionLost => {
                 let reason = "it forgets the session again and again".to_owned();
                 return Err(DownstreamError::Down { server: server.name.clone(), reason, next_try: None });
             }
@@ -70,13 +70,13 @@ pub(super) async fn call(
 }
 
 /// What became of a call on one connection.
-enum Sent<T> {
+enum SendOutcome<T> {
     Answered(T),
     SessionLost,
 }
 
 /// How the wait for an answer ended.
-enum Waited<T> {
+enum WaitOutcome<T> {
     Answered(Result<T, ServiceError>),
     Cancelled,
     TimedOut,
@@ -113,12 +113,12 @@ impl Calling<'_> {
         &self,
         connection: &Arc<Connection>,
         input: &mut Input,
-    ) -> Result<Sent<Answer>, DownstreamError> {
+    ) -> Result<SendOutcome<ToolAnswer>, DownstreamError> {
         let mut rounds = 0;
         loop {
             let answer = match self.ask(connection, self.params(input)?).await? {
-                Sent::Answered(answer) => answer,
-                Sent::SessionLost => return Ok(Sent::SessionLost),
+                SendOutcome::Answered(answer) => answer,
+                SendOutcome::SessionLost => return Ok(SendOutcome::SessionLost),
             };
             let answer = match answer {
                 ServerResult::CallToolResult(mut result) => {
@@ -135,7 +135,7 @@ impl Calling<'_> {
                 }
                 other => self.other(other)?.into(),
             };
-            return Ok(Sent::Answered(Answer::Parsed(answer)));
+            return Ok(SendOutcome::Answered(ToolAnswer::Parsed(answer)));
         }
     }
 
@@ -160,7 +160,7 @@ impl Calling<'_> {
         &self,
         connection: &Arc<Connection>,
         params: CallToolRequestParams,
-    ) -> Result<Sent<ServerResult>, DownstreamError> {
+    ) -> Result<SendOutcome<ServerResult>, DownstreamError> {
         let _in_flight = connection.call_started();
         let over = CancellationToken::new();
         let _over = over.clone().drop_guard();
@@ -174,19 +174,19 @@ impl Calling<'_> {
         });
         let request = ClientRequest::CallToolRequest(request);
         let options = self.options(connection);
-        let mut waiting = match connection.peer.send_cancellable_request(request, options).await {
-            Ok(handle) => Waiting::new(handle),
+        let mut pending = match connection.peer.send_cancellable_request(request, options).await {
+            Ok(handle) => PendingRequest::new(handle),
             Err(error) => return self.failed(connection, error).await,
         };
-        match self.wait(connection, waiting.answer()).await {
-            Waited::Answered(Ok(result)) => Ok(Sent::Answered(result)),
-            Waited::Answered(Err(error)) => self.failed(connection, error).await,
-            Waited::Cancelled => {
-                waiting.cancel("the caller cancelled it");
+        match self.wait(connection, pending.answer()).await {
+            WaitOutcome::Answered(Ok(result)) => Ok(SendOutcome::Answered(result)),
+            WaitOutcome::Answered(Err(error)) => self.failed(connection, error).await,
+            WaitOutcome::Cancelled => {
+                pending.cancel("the caller cancelled it");
                 Err(self.cancelled())
             }
-            Waited::TimedOut => {
-                waiting.cancel("it took too long");
+            WaitOutcome::TimedOut => {
+                pending.cancel("it took too long");
                 Err(self.timed_out())
             }
         }
@@ -198,14 +198,14 @@ impl Calling<'_> {
         connection: &Arc<Connection>,
         passthrough: &Passthrough,
         args: Option<&RawValue>,
-    ) -> Result<Sent<Answer>, DownstreamError> {
+    ) -> Result<SendOutcome<ToolAnswer>, DownstreamError> {
         let _in_flight = connection.call_started();
         let _raw = connection.calls.raw_call_started();
         match self.wait(connection, passthrough.call(&self.call.tool, args)).await {
-            Waited::Answered(Ok(answer)) => Ok(Sent::Answered(Answer::Raw(answer))),
-            Waited::Answered(Err(error)) => self.failed(connection, error).await,
-            Waited::Cancelled => Err(self.cancelled()),
-            Waited::TimedOut => Err(self.timed_out()),
+            WaitOutcome::Answered(Ok(answer)) => Ok(SendOutcome::Answered(ToolAnswer::Raw(answer))),
+            WaitOutcome::Answered(Err(error)) => self.failed(connection, error).await,
+            WaitOutcome::Cancelled => Err(self.cancelled()),
+            WaitOutcome::TimedOut => Err(self.timed_out()),
         }
     }
 
@@ -213,13 +213,13 @@ impl Calling<'_> {
         &self,
         connection: &Connection,
         answer: impl Future<Output = Result<T, ServiceError>>,
-    ) -> Waited<T> {
+    ) -> WaitOutcome<T> {
         tokio::select! {
             biased;
-            answer = answer => Waited::Answered(answer),
-            () = connection.ended.cancelled() => Waited::Answered(Err(ServiceError::TransportClosed)),
-            () = self.context.cancel.cancelled() => Waited::Cancelled,
-            () = self.clock.ran_out() => Waited::TimedOut,
+            answer = answer => WaitOutcome::Answered(answer),
+            () = connection.ended.cancelled() => WaitOutcome::Answered(Err(ServiceError::TransportClosed)),
+            () = self.context.cancel.cancelled() => WaitOutcome::Cancelled,
+            () = self.clock.ran_out() => WaitOutcome::TimedOut,
         }
     }
 
@@ -232,10 +232,10 @@ impl Calling<'_> {
         &self,
         connection: &Arc<Connection>,
         error: ServiceError,
-    ) -> Result<Sent<T>, DownstreamError> {
+    ) -> Result<SendOutcome<T>, DownstreamError> {
         let (server, tool) = self.names();
         match Broken::of(&error) {
-            Some(Broken::SessionLost) => return Ok(Sent::SessionLost),
+            Some(Broken::SessionLost) => return Ok(SendOutcome::SessionLost),
             Some(broken @ Broken::Unreachable(_)) => {
                 connection.report(broken);
                 let outage = self.server.outage_after(connection).await;
@@ -286,8 +286,10 @@ impl Calling<'_> {
         }
         let client = self.context.client.as_ref().filter(|_| self.can_answer());
         let mut meta = RequestMetaObject::new();
-        meta.set_client_capabilities(client.map_or_else(ClientCapabilities::default, Client::capabilities));
-        if let Some(level) = self.context.client.as_ref().and_then(Client::log_level) {
+        meta.set_client_capabilities(
+            client.map_or_else(ClientCapabilities::default, CallingClient::capabilities),
+        );
+        if let Some(level) = self.context.client.as_ref().and_then(CallingClient::log_level) {
             meta.set_log_level(level);
         }
         options.with_meta(meta)

@@ -17,7 +17,7 @@ use rmcp::{
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{question::Question, waiting::Waiting};
+use super::{pending_request::PendingRequest, question::Question};
 use crate::{limits::Questions, presence::Presence};
 
 /// How long a person may think.
@@ -27,7 +27,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A client during one of its requests. Cheap to clone.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct CallingClient(Arc<Inner>);
 
 struct Inner {
     /// Requests with the same number are one client's.
@@ -77,14 +77,14 @@ struct Logs {
     sending: JoinHandle<()>,
 }
 
-impl Client {
+impl CallingClient {
     /// Whoever made this request. `level` is what it wants logged, if its session has said so.
     pub fn of(
         session: u64,
         request: &RequestContext<RoleServer>,
         level: Option<LoggingLevel>,
         asking: Asking,
-    ) -> Client {
+    ) -> CallingClient {
         let stateless =
             request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let (era, log_level) = if stateless {
@@ -92,7 +92,7 @@ impl Client {
         } else {
             (ClientEra::Asked, level)
         };
-        Client(Arc::new(Inner {
+        CallingClient(Arc::new(Inner {
             session,
             peer: request.peer.clone(),
             request: request.id.clone(),
@@ -156,15 +156,15 @@ impl Client {
         // In a task of its own, because rmcp takes the request that this one handles, the server's, for the origin.
         let sent = tokio::spawn(async move {
             let options = PeerRequestOptions::no_options().with_meta(meta);
-            peer.send_cancellable_request(request, options).await.map(Waiting::new)
+            peer.send_cancellable_request(request, options).await.map(PendingRequest::new)
         });
-        let Ok(Ok(mut waiting)) = sent.await else { return question.refused("the client is gone") };
+        let Ok(Ok(mut pending)) = sent.await else { return question.refused("the client is gone") };
         let answered = tokio::select! {
             biased;
-            answered = timeout(LONGEST_THOUGHT, waiting.answer()) => answered,
+            answered = timeout(LONGEST_THOUGHT, pending.answer()) => answered,
             () = asking.client_is_gone() => {
                 tracing::info!("the client has gone; the question is withdrawn and its call ends");
-                waiting.cancel("the client has gone");
+                pending.cancel("the client has gone");
                 asking.end.cancel();
                 return question.refused("the client is gone");
             }
@@ -174,7 +174,7 @@ impl Client {
             Ok(Err(ServiceError::McpError(error))) => Err(error),
             Ok(Err(_)) => question.refused("the client is gone"),
             Err(_) => {
-                waiting.cancel("nobody answered");
+                pending.cancel("nobody answered");
                 question.refused("nobody answered in time")
             }
         }

@@ -28,15 +28,15 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asked::Asked,
     config::{ServerConfig, TransportConfig},
     http::{self, HttpError},
-    passthrough::{Answers, HttpPassthrough, Output, Passthrough},
+    passthrough::{HttpPassthrough, Output, Passthrough, ReplyRouter},
     process::{Process, Program, describe},
+    question_router::QuestionRouter,
     stderr::{LastLines, Redactor},
-    tap::{Calls, Probe, Tap},
+    tap::{OpenCalls, Probe, Tap},
 };
-use crate::lines::Sifted;
+use crate::lines::FilteredLines;
 
 /// How long a process that closed its output may take to end before we stop waiting for its status.
 const STATUS_WAIT: Duration = Duration::from_millis(500);
@@ -56,7 +56,7 @@ pub(super) enum Era {
 }
 
 /// Why there is no connection.
-pub(super) struct NotOpened {
+pub(super) struct OpenError {
     /// What the messages say about the server.
     pub(super) reason: String,
     /// It turned out to know the newer era, too late for this time.
@@ -86,7 +86,7 @@ impl Broken {
     }
 }
 
-pub(super) type Service = RunningService<RoleClient, Asked>;
+pub(super) type Service = RunningService<RoleClient, QuestionRouter>;
 
 /// A server that has greeted us.
 pub(super) struct Connection {
@@ -98,7 +98,7 @@ pub(super) struct Connection {
     pub(super) in_flight: AtomicUsize,
     /// How calls can be passed through unparsed, if they can.
     pub(super) passthrough: Option<Passthrough>,
-    pub(super) calls: Arc<Calls>,
+    pub(super) calls: Arc<OpenCalls>,
     pub(super) redactor: Redactor,
     /// What it was last told to log.
     log_level: tokio::sync::Mutex<Option<LoggingLevel>>,
@@ -225,7 +225,7 @@ pub(super) async fn open(
     config: &ServerConfig,
     era: Era,
     passthrough: bool,
-) -> Result<(Connection, Service), NotOpened> {
+) -> Result<(Connection, Service), OpenError> {
     let redactor = Redactor::new(&config.secrets);
     let opened = match &config.transport {
         TransportConfig::Stdio { command, args, env, cwd } => {
@@ -245,18 +245,18 @@ pub(super) async fn open(
                     }
                     (connection, service)
                 })
-                .map_err(|(not_opened, _)| NotOpened {
+                .map_err(|(not_opened, _)| OpenError {
                     reason: format!("{} {}", http::shown(url), not_opened.reason),
                     ..not_opened
                 })
         }
     };
-    opened.map_err(|error| NotOpened { reason: redactor.clean(&error.reason), ..error })
+    opened.map_err(|error| OpenError { reason: redactor.clean(&error.reason), ..error })
 }
 
-impl From<String> for NotOpened {
-    fn from(reason: String) -> NotOpened {
-        NotOpened { reason, answers_discover: false }
+impl From<String> for OpenError {
+    fn from(reason: String) -> OpenError {
+        OpenError { reason, answers_discover: false }
     }
 }
 
@@ -272,14 +272,14 @@ async fn open_stdio(
     era: Era,
     redactor: Redactor,
     passthrough: bool,
-) -> Result<(Connection, Service), NotOpened> {
+) -> Result<(Connection, Service), OpenError> {
     let (process, pipes) = Process::start(program).await?;
     let stderr = LastLines::follow(name.to_owned(), redactor.clone(), pipes.stderr);
     let link = Link { process: Some(process), stderr: Some(stderr) };
     let (greeted, passthrough) = if passthrough {
-        let answers = Arc::<Answers>::default();
+        let answers = Arc::<ReplyRouter>::default();
         let (output, writer) = Output::new(pipes.stdin);
-        let transport = AsyncRwTransport::new(Sifted::new(pipes.stdout, answers.clone()), writer);
+        let transport = AsyncRwTransport::new(FilteredLines::new(pipes.stdout, answers.clone()), writer);
         let greeted = greet(name, transport, link, limit, era, redactor).await;
         (greeted, Some(Passthrough::Stdio(answers, output)))
     } else {
@@ -295,7 +295,7 @@ async fn open_stdio(
         }
         Err((error, Link { process: Some(process), stderr })) => {
             let reason = post_mortem(&process, stderr.as_ref(), &error.reason).await;
-            Err(NotOpened { reason, ..error })
+            Err(OpenError { reason, ..error })
         }
         Err((error, _)) => Err(error),
     }
@@ -308,14 +308,14 @@ async fn greet<T>(
     limit: Duration,
     era: Era,
     redactor: Redactor,
-) -> Result<(Connection, Service), (NotOpened, Link)>
+) -> Result<(Connection, Service), (OpenError, Link)>
 where
     T: Transport<RoleClient> + 'static,
     T::Error: Send + Sync,
 {
     let tools_changed = Arc::new(Notify::new());
-    let calls = Arc::<Calls>::default();
-    let asked = Asked { server: name.to_owned(), calls: Arc::clone(&calls) };
+    let calls = Arc::<OpenCalls>::default();
+    let asked = QuestionRouter { server: name.to_owned(), calls: Arc::clone(&calls) };
     let calls_of_connection = Arc::clone(&calls);
     let probe = Probe::default();
     let answered_late = Arc::clone(&probe.answered_late);
@@ -330,7 +330,7 @@ where
     };
     let greeting = tokio::time::timeout(limit, asked.serve_with_lifecycle(tap, lifecycle)).await;
     let answers_discover = answered_late.load(Ordering::Relaxed);
-    let not_opened = |reason: String, link| Err((NotOpened { reason, answers_discover }, link));
+    let not_opened = |reason: String, link| Err((OpenError { reason, answers_discover }, link));
     let service = match greeting {
         Ok(Ok(_)) if answers_discover => {
             return not_opened("it was greeted in the older way, because it was slow".to_owned(), link);

@@ -40,12 +40,12 @@ pub(super) type HttpError = StreamableHttpError<reqwest::Error>;
 pub(super) fn transport(
     url: &url::Url,
     headers: &BTreeMap<String, String>,
-) -> Result<(impl Transport<RoleClient, Error = HttpError> + use<>, Client), String> {
+) -> Result<(impl Transport<RoleClient, Error = HttpError> + use<>, HttpClient), String> {
     let http = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .build()
         .map_err(|error| format!("no HTTP client could be made: {error}"))?;
-    let client = Client { http, greeted: Arc::default() };
+    let client = HttpClient { http, greeted: Arc::default() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     // A new session has new tools, perhaps: the supervisor makes it, and lists them.
     config.reinit_on_expired_session = false;
@@ -82,7 +82,7 @@ impl SseRetryPolicy for StreamRetries {
 /// request that was posted (rmcp drops it, and the caller waits for ever), and a session that the server doesn't know
 /// is a lost one, whether it says so with 404, as the protocol asks for, or with an error of its own, as many do.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     http: reqwest::Client,
     greeted: Arc<OnceLock<Greeted>>,
 }
@@ -106,7 +106,7 @@ pub(super) enum Posted {
     Message(Bytes),
 }
 
-impl Client {
+impl HttpClient {
     /// `None` for a server that wasn't greeted as those with sessions are.
     pub(super) fn greeted(&self) -> Option<&Greeted> {
         self.greeted.get()
@@ -183,7 +183,7 @@ fn is_about_session(error: &ErrorData) -> bool {
     SERVERS_OWN.contains(&error.code.0) && error.message.to_ascii_lowercase().contains("session")
 }
 
-impl StreamableHttpClient for Client {
+impl StreamableHttpClient for HttpClient {
     type Error = reqwest::Error;
 
     async fn post_message(

@@ -8,7 +8,6 @@
 //! The limit of a call counts from when it was sent and is a total: progress doesn't extend it. A call that ran out of
 //! time, was cancelled or whose caller went away is cancelled at the server too (`notifications/cancelled`).
 
-mod asked;
 mod backoff;
 mod call;
 mod calling;
@@ -20,13 +19,14 @@ mod expand;
 mod fields;
 mod http;
 mod passthrough;
+mod pending_request;
 mod process;
 mod question;
+mod question_router;
 mod server;
 mod status;
 mod stderr;
 mod tap;
-mod waiting;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -37,8 +37,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::server::Server;
 pub use self::{
     backoff::RestartPolicy,
-    call::{Answer, Call, CallBody, CallContext, Input},
-    client::{Asking, Client},
+    call::{Call, CallBody, CallContext, Input, ToolAnswer},
+    client::{Asking, CallingClient},
     config::{
         ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, DownstreamOptions, ParsedServers,
         ServerConfig, TransportConfig, parse_servers,
@@ -118,7 +118,7 @@ impl Downstreams {
     }
 
     /// Calls a tool; the answer is the server's, unchanged. It is a question only if the context allows that.
-    pub async fn call(&self, call: &Call, context: CallContext) -> Result<Answer, DownstreamError> {
+    pub async fn call(&self, call: &Call, context: CallContext) -> Result<ToolAnswer, DownstreamError> {
         let server = self.server(&call.server)?;
         let started = Instant::now();
         let answer = calling::call(server, call, &context).await;

@@ -13,11 +13,11 @@ const ELICITATION: &str = "elicitation/create";
 /// One question, and what a client must have declared to be asked it.
 pub(super) struct Question {
     pub(super) request: ServerRequest,
-    kind: Kind,
+    kind: QuestionKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum QuestionKind {
     /// A person fills in a form.
     Form,
     /// A person opens a page.
@@ -30,14 +30,14 @@ enum Kind {
     Roots,
 }
 
-impl Kind {
+impl QuestionKind {
     fn shown(self) -> &'static str {
         match self {
-            Kind::Form => "elicitation",
-            Kind::Url => "elicitation by URL",
-            Kind::Sampling => "sampling",
-            Kind::SamplingWithTools => "sampling with tools",
-            Kind::Roots => "roots",
+            QuestionKind::Form => "elicitation",
+            QuestionKind::Url => "elicitation by URL",
+            QuestionKind::Sampling => "sampling",
+            QuestionKind::SamplingWithTools => "sampling with tools",
+            QuestionKind::Roots => "roots",
         }
     }
 }
@@ -47,19 +47,19 @@ impl Question {
     pub(super) fn of(request: ServerRequest) -> Result<Question, Box<ServerRequest>> {
         let kind = match &request {
             ServerRequest::ElicitRequest(asked) => match asked.params {
-                ElicitRequestParams::UrlElicitationParams { .. } => Kind::Url,
-                _ => Kind::Form,
+                ElicitRequestParams::UrlElicitationParams { .. } => QuestionKind::Url,
+                _ => QuestionKind::Form,
             },
             // A form that rmcp doesn't know; the client may.
-            ServerRequest::CustomRequest(custom) if custom.method == ELICITATION => Kind::Form,
+            ServerRequest::CustomRequest(custom) if custom.method == ELICITATION => QuestionKind::Form,
             ServerRequest::CreateMessageRequest(asked) => {
                 if asked.params.tools.is_some() || asked.params.tool_choice.is_some() {
-                    Kind::SamplingWithTools
+                    QuestionKind::SamplingWithTools
                 } else {
-                    Kind::Sampling
+                    QuestionKind::Sampling
                 }
             }
-            ServerRequest::ListRootsRequest(_) => Kind::Roots,
+            ServerRequest::ListRootsRequest(_) => QuestionKind::Roots,
             _ => return Err(Box::new(request)),
         };
         Ok(Question { request, kind })
@@ -86,25 +86,25 @@ impl Question {
         let sampling = capabilities.sampling.as_ref();
         match self.kind {
             // A client that says nothing more has forms: there was nothing else once.
-            Kind::Form => elicitation.is_some_and(|has| has.form.is_some() || has.url.is_none()),
-            Kind::Url => elicitation.is_some_and(|has| has.url.is_some()),
-            Kind::Sampling => sampling.is_some(),
-            Kind::SamplingWithTools => sampling.is_some_and(|has| has.tools.is_some()),
-            Kind::Roots => capabilities.roots.is_some(),
+            QuestionKind::Form => elicitation.is_some_and(|has| has.form.is_some() || has.url.is_none()),
+            QuestionKind::Url => elicitation.is_some_and(|has| has.url.is_some()),
+            QuestionKind::Sampling => sampling.is_some(),
+            QuestionKind::SamplingWithTools => sampling.is_some_and(|has| has.tools.is_some()),
+            QuestionKind::Roots => capabilities.roots.is_some(),
         }
     }
 
     /// The answer when nobody can be asked: a person's no, no folders, no language model.
     pub(super) fn refused(&self, why: &str) -> Result<ClientResult, ErrorData> {
         match self.kind {
-            Kind::Form | Kind::Url => {
+            QuestionKind::Form | QuestionKind::Url => {
                 let mut declined = ElicitResult::new(ElicitationAction::Decline);
                 let reason = json!({"declinedBecause": why});
                 declined.meta = Some(MetaObject(serde_json::Map::from_iter([("pml".to_owned(), reason)])));
                 Ok(ClientResult::ElicitResult(declined))
             }
-            Kind::Roots => Ok(ClientResult::ListRootsResult(ListRootsResult::default())),
-            Kind::Sampling | Kind::SamplingWithTools => {
+            QuestionKind::Roots => Ok(ClientResult::ListRootsResult(ListRootsResult::default())),
+            QuestionKind::Sampling | QuestionKind::SamplingWithTools => {
                 let message = format!("No {} here: {why}.", self.shown());
                 Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
             }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     backoff::Backoff,
     config::{DownstreamOptions, ServerConfig},
-    connection::{Broken, Connection, Era, NotOpened, Service, open},
+    connection::{Broken, Connection, Era, OpenError, Service, open},
     error::DownstreamError,
 };
 
@@ -184,7 +184,7 @@ impl Server {
                     era = Era::Discover;
                     continue;
                 }
-                Err(NotOpened { reason, .. }) => {
+                Err(OpenError { reason, .. }) => {
                     // The next try greets it the other way: some servers die of what they don't know.
                     era = if era == Era::Any { Era::Initialize } else { Era::Any };
                     End::Died(reason)
@@ -216,7 +216,7 @@ impl Server {
         self.phase.send_replace(Phase::Closed);
     }
 
-    async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), NotOpened> {
+    async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), OpenError> {
         let started = Instant::now();
         let (connection, service) = open(&self.name, &self.config, era, self.options.passthrough).await?;
         let left = self.config.startup_timeout.saturating_sub(started.elapsed());

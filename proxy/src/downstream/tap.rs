@@ -26,7 +26,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::client::Client;
+use super::client::CallingClient;
 
 /// How far a call is, in the server's own measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub struct Progress {
 /// Put into a request's extensions: the call that it is.
 #[derive(Clone)]
 pub(super) struct OpenCall {
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<CallingClient>,
     pub(super) clock: Clock,
     /// For the log: the request that it belongs to.
     pub(super) span: Span,
@@ -55,7 +55,7 @@ pub(super) struct OpenCall {
 pub(super) struct Tap<T> {
     pub(super) inner: T,
     pub(super) tools_changed: Arc<Notify>,
-    pub(super) calls: Arc<Calls>,
+    pub(super) calls: Arc<OpenCalls>,
     pub(super) probe: Probe,
 }
 
@@ -86,20 +86,20 @@ impl Probe {
 
 /// The calls under way, as they were sent.
 #[derive(Default)]
-pub(super) struct Calls {
-    sent: Mutex<Vec<Sent>>,
-    /// Those that go past rmcp. Nobody can be asked for them.
+pub(super) struct OpenCalls {
+    sent: Mutex<Vec<SentCall>>,
+    /// Those that go past rmcp. NoAddressee can be asked for them.
     passed_through: AtomicUsize,
 }
 
-struct Sent {
+struct SentCall {
     id: RequestId,
     token: Option<ProgressToken>,
     call: OpenCall,
     last: f64,
 }
 
-impl Sent {
+impl SentCall {
     /// Whether a question that came so may be this call's.
     fn may_ask(&self, origin: Option<&InboundStreamOrigin>) -> bool {
         match origin {
@@ -111,7 +111,7 @@ impl Sent {
 
 /// Why a question has no addressee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Nobody {
+pub(super) enum NoAddressee {
     #[error("the server asked outside of a call")]
     NoCall,
     #[error("calls of several clients are under way at the server, and it doesn't say which one it asks")]
@@ -120,12 +120,12 @@ pub(super) enum Nobody {
     NoClient,
 }
 
-impl Calls {
+impl OpenCalls {
     fn open(&self, id: RequestId, token: Option<ProgressToken>, call: OpenCall) {
         let mut calls = self.sent.lock();
         // Those that never got an answer, because they couldn't be sent.
         calls.retain(|sent| !sent.call.over.is_cancelled());
-        calls.push(Sent { id, token, call, last: f64::NEG_INFINITY });
+        calls.push(SentCall { id, token, call, last: f64::NEG_INFINITY });
     }
 
     fn close(&self, id: &RequestId) {
@@ -136,20 +136,21 @@ impl Calls {
     }
 
     /// The call during which the server says something.
-    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Result<OpenCall, Nobody> {
+    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Result<OpenCall, NoAddressee> {
         let calls = self.sent.lock();
         if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             let sent = calls.iter().find(|sent| sent.id == *id);
-            return sent.map(|sent| sent.call.clone()).ok_or(Nobody::NoCall);
+            return sent.map(|sent| sent.call.clone()).ok_or(NoAddressee::NoCall);
         }
         let mut open = calls.iter().rev().map(|sent| &sent.call).filter(|call| !call.over.is_cancelled());
         let has_raw_calls = self.passed_through.load(Ordering::Relaxed) > 0;
-        let newest = open.next().ok_or(if has_raw_calls { Nobody::NoClient } else { Nobody::NoCall })?;
-        let session = |call: &OpenCall| call.client.as_ref().map(Client::session);
+        let newest =
+            open.next().ok_or(if has_raw_calls { NoAddressee::NoClient } else { NoAddressee::NoCall })?;
+        let session = |call: &OpenCall| call.client.as_ref().map(CallingClient::session);
         if !has_raw_calls && open.all(|call| session(call) == session(newest)) {
             Ok(newest.clone())
         } else {
-            Err(Nobody::SeveralClients)
+            Err(NoAddressee::SeveralClients)
         }
     }
 
@@ -173,14 +174,14 @@ impl Calls {
 
     fn progress(&self, progress: ProgressNotificationParam) {
         let mut calls = self.sent.lock();
-        let of_token = |sent: &&mut Sent| sent.token.as_ref() == Some(&progress.progress_token);
+        let of_token = |sent: &&mut SentCall| sent.token.as_ref() == Some(&progress.progress_token);
         let Some(sent) = calls.iter_mut().find(of_token) else { return };
         if let Some(sink) = &sent.call.progress
             && progress.progress > sent.last
         {
             sent.last = progress.progress;
             let ProgressNotificationParam { progress, total, message, .. } = progress;
-            // Nobody may be listening any more.
+            // NoAddressee may be listening any more.
             let _ = sink.send(Progress { progress, total, message });
         }
     }
@@ -199,7 +200,7 @@ impl Calls {
 }
 
 /// A raw call that is running.
-pub(super) struct RawCall(Arc<Calls>);
+pub(super) struct RawCall(Arc<OpenCalls>);
 
 impl Drop for RawCall {
     fn drop(&mut self) {

@@ -67,7 +67,7 @@ pub(super) enum Full {
 }
 
 impl Full {
-    pub(super) fn reason(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Full::InAll => "connections",
             Full::Address => "address",
@@ -251,11 +251,11 @@ impl Connection {
     }
 
     /// A request has come; it is under way until what this gives is dropped.
-    pub(super) fn begin_request(self: &Arc<Self>, version: Version) -> UnderWay {
+    pub(super) fn begin_request(self: &Arc<Self>, version: Version) -> RequestGuard {
         let mut activity = self.lock();
         activity.requests += 1;
         activity.is_http2 = version == Version::HTTP_2;
-        UnderWay(self.clone())
+        RequestGuard(self.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Activity> {
@@ -263,9 +263,9 @@ impl Connection {
     }
 }
 
-pub(super) struct UnderWay(Arc<Connection>);
+pub(super) struct RequestGuard(Arc<Connection>);
 
-impl Drop for UnderWay {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut activity = self.0.lock();
         activity.requests -= 1;

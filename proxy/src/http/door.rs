@@ -24,9 +24,9 @@ use tower_service::Service;
 
 use super::{
     body::HeldBody,
-    connections::{Admitted, Connection, Connections, UnderWay},
+    connections::{Admitted, Connection, Connections, RequestGuard},
     forwarded::{Sender, is_trusted, sender},
-    refused::Refused,
+    refused::{Reason, Refused},
     tls::Tls,
     watched::WatchedIo,
 };
@@ -49,7 +49,7 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Who sent a request, and on which connection.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct HttpPeer {
     pub sender: Sender,
     pub connection: Arc<Connection>,
 }
@@ -96,8 +96,8 @@ impl Door {
         match self.connections.admit(peer.ip(), is_proxy, self.tls.is_some()) {
             Ok(admitted) => drop(served.spawn(self.attend(stream, peer, admitted))),
             Err(full) => {
-                self.metrics.connection_refused(full.reason());
-                tracing::debug!(%peer, reason = full.reason(), "connection refused");
+                self.metrics.connection_refused(full.label());
+                tracing::debug!(%peer, reason = full.label(), "connection refused");
             }
         }
     }
@@ -161,16 +161,17 @@ impl Door {
         mut request: Request<Incoming>,
         peer: SocketAddr,
         connection: Arc<Connection>,
-    ) -> impl Future<Output = Result<Response<HeldBody<UnderWay>>, Infallible>> + Send + use<> {
+    ) -> impl Future<Output = Result<Response<HeldBody<RequestGuard>>, Infallible>> + Send + use<> {
         let under_way = connection.begin_request(request.version());
         let answer = match self.look_at(&request, peer) {
             Ok(sender) => {
-                request.extensions_mut().insert(Client { sender, connection });
+                request.extensions_mut().insert(HttpPeer { sender, connection });
                 Ok(self.router.clone().call(request.map(Body::new)))
             }
             Err(refused) => {
-                self.metrics.refused(refused.reason);
-                tracing::info!(%peer, status = refused.status.as_u16(), reason = refused.reason, "refused");
+                let reason = refused.reason.label();
+                self.metrics.refused(reason);
+                tracing::info!(%peer, status = refused.status.as_u16(), reason, "refused");
                 Err(refused)
             }
         };
@@ -187,9 +188,9 @@ impl Door {
     fn look_at(&self, request: &Request<Incoming>, peer: SocketAddr) -> Result<Sender, Refused> {
         let headers = request.headers();
         asked_as(request.uri(), request.version(), headers)
-            .map_err(|error| Refused::bad_request("host", error.to_string()))?;
+            .map_err(|error| Refused::bad_request(Reason::Host, error.to_string()))?;
         sender(peer.ip(), self.tls.is_some(), headers, &self.trusted_proxies)
-            .map_err(|error| Refused::bad_request("forwarded", error.to_string()))
+            .map_err(|error| Refused::bad_request(Reason::Forwarded, error.to_string()))
     }
 }
 

@@ -15,12 +15,12 @@ use http::{
 
 use super::{
     body::HeldBody,
-    door::Client,
+    door::HttpPeer,
     forwarded::limited_by,
     incoming::BodyLimits,
     limits::{HttpLimits, Key, Load, SESSIONS, TooMuch},
     passthrough::Passthrough,
-    refused::Refused,
+    refused::{Reason, Refused},
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
     whole,
 };
@@ -33,7 +33,7 @@ use crate::{
     weight::Weight,
 };
 
-/// How long a refusal takes that the client should have waited for.
+/// How long a refusal for the rate limit is held back.
 const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 const REQUEST_ID: &str = "x-request-id";
 const METHOD: &str = "mcp-method";
@@ -55,25 +55,25 @@ pub(super) struct Gate {
 
 pub(super) async fn guard(
     State(gate): State<Arc<Gate>>,
-    Extension(client): Extension<Client>,
+    Extension(peer): Extension<HttpPeer>,
     request: Request,
     next: Next,
 ) -> Response {
     let request_id = request_id(request.headers());
-    let mut response = match gate.let_in(&client, request, next, &request_id).await {
+    let mut response = match gate.let_in(&peer, request, next, &request_id).await {
         Ok(response) => response,
         Err(refused) => {
-            gate.app.metrics.refused(refused.reason);
-            if refused.reason == Load::Rate.reason() {
-                // Whoever asks again at once would keep the proxy busy with refusals.
+            gate.app.metrics.refused(refused.reason.label());
+            if refused.reason == Reason::Overload(Load::Rate) {
+                // Slows down clients that retry without a pause.
                 tokio::time::sleep(SLOW_REFUSAL).await;
             }
             tracing::info!(
                 request_id,
-                client = %client.sender.address,
-                encrypted = client.sender.is_encrypted,
+                client = %peer.sender.address,
+                encrypted = peer.sender.is_encrypted,
                 status = refused.status.as_u16(),
-                reason = refused.reason,
+                reason = refused.reason.label(),
                 "refused"
             );
             refused.into_response()
@@ -88,15 +88,15 @@ pub(super) async fn guard(
 impl Gate {
     async fn let_in(
         &self,
-        client: &Client,
+        peer: &HttpPeer,
         request: Request,
         next: Next,
         request_id: &str,
     ) -> Result<Response, Refused> {
         self.check_names(&request)?;
-        let address = limited_by(client.sender.address);
+        let address = limited_by(peer.sender.address);
         let accepted = self.authenticate(address, request.headers()).await?;
-        client.connection.let_in();
+        peer.connection.let_in();
         let identity = accepted.principal.identity.clone();
         let key = match &identity {
             Identity::Configured => Key::Address(address),
@@ -159,7 +159,7 @@ impl Gate {
     /// A page whose name was made to point here comes under its own name.
     fn check_names(&self, request: &Request) -> Result<(), Refused> {
         let asked = asked_as(request.uri(), request.version(), request.headers());
-        let forbidden = |message| Err(Refused::new(StatusCode::FORBIDDEN, "host", message));
+        let forbidden = |message| Err(Refused::new(StatusCode::FORBIDDEN, Reason::Host, message));
         if !is_named(asked.ok().flatten(), &self.hosts) {
             return forbidden(
                 "The Host header isn't an allowed name; add it to allowed_hosts (--allowed-hosts).",
@@ -200,7 +200,7 @@ impl Gate {
                 retry_after: Some(Duration::from_secs(2)),
                 ..Refused::new(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "database",
+                    Reason::Database,
                     format!("The token can't be checked: {error}"),
                 )
             }),
@@ -214,7 +214,7 @@ impl Gate {
             Some(id) if self.sessions.is_of(id, identity) => Ok(()),
             Some(_) => {
                 let message = "There is no such session; send an initialize request for a new one.";
-                Err(Refused::new(StatusCode::NOT_FOUND, "session", message))
+                Err(Refused::new(StatusCode::NOT_FOUND, Reason::Session, message))
             }
             None => {
                 let opens = request.method() == Method::POST
@@ -246,7 +246,7 @@ impl From<TooMuch> for Refused {
         };
         Refused {
             retry_after: Some(too_much.retry_after),
-            ..Refused::new(status, too_much.load.reason(), message)
+            ..Refused::new(status, Reason::Overload(too_much.load), message)
         }
     }
 }

@@ -8,9 +8,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{StatusCode, header::CONTENT_TYPE};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{connections::Connections, door::Client, session::OwnedSessions};
+use super::{connections::Connections, door::HttpPeer, session::OwnedSessions};
 use crate::{
     app::App,
     rebinding::{HostPattern, asked_as, is_named},
@@ -33,12 +33,13 @@ pub(super) async fn alive() -> &'static str {
 
 pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
     let app = &watch.app;
-    let database = match tokio::time::timeout(DATABASE_ANSWER, app.database.ping()).await {
-        Ok(Ok(())) => Value::from("ok"),
-        Ok(Err(error)) => json!(error.kind()),
-        Err(_) => json!("no answer"),
+    let answered = tokio::time::timeout(DATABASE_ANSWER, app.database.ping()).await;
+    let database = match &answered {
+        Ok(Ok(())) => "ok",
+        Ok(Err(error)) => error.kind(),
+        Err(_) => "no answer",
     };
-    let ready = database == "ok" && app.metrics.is_listening() && !app.lifecycle.is_draining();
+    let ready = matches!(answered, Ok(Ok(()))) && app.metrics.is_listening() && !app.lifecycle.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "ready": ready,
@@ -52,12 +53,12 @@ pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
 /// Numbers about all tenants, so not for everyone who can reach the port.
 pub(super) async fn metrics(
     State(watch): State<Arc<Watch>>,
-    Extension(client): Extension<Client>,
+    Extension(peer): Extension<HttpPeer>,
     request: Request,
 ) -> Response {
     // A page whose name was made to point here asks from this machine too, but under its own name.
     let asked = asked_as(request.uri(), request.version(), request.headers());
-    if !client.sender.is_local || !is_named(asked.ok().flatten(), &watch.hosts) {
+    if !peer.sender.is_local || !is_named(asked.ok().flatten(), &watch.hosts) {
         return (StatusCode::FORBIDDEN, "Metrics are for this machine only.\n").into_response();
     }
     let readings = watch.app.readings(watch.sessions.count(), watch.connections.count());

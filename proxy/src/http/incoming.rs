@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     limits::{HttpLimits, Key},
-    refused::Refused,
+    refused::{Reason, Refused},
 };
 use crate::config::HttpConfig;
 
@@ -66,14 +66,14 @@ impl BodyLimits {
             Ok(None) => Ok(None),
             Err(_) => {
                 let message = "The request's body comes too slowly; send it at once.";
-                Err(Refused::new(StatusCode::REQUEST_TIMEOUT, "slow_body", message))
+                Err(Refused::new(StatusCode::REQUEST_TIMEOUT, Reason::SlowBody, message))
             }
         }
     }
 
     fn too_large(&self) -> Refused {
         let message = format!("The request's body is larger than {} bytes (max_body).", self.largest);
-        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "large_body", message)
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::LargeBody, message)
     }
 }
 
@@ -90,5 +90,5 @@ fn unreadable(error: &axum::Error) -> Refused {
         }
         _ => "The request's body ended early.",
     };
-    Refused::bad_request("body", message)
+    Refused::bad_request(Reason::Body, message)
 }

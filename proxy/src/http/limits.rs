@@ -39,8 +39,8 @@ pub(super) enum Load {
 }
 
 impl Load {
-    /// Its name in metrics and logs.
-    pub(super) fn reason(self) -> &'static str {
+    /// Its label in metrics and logs.
+    pub(super) fn label(self) -> &'static str {
         match self {
             Load::Rate => "rate",
             Load::WrongTokens => "wrong_tokens",

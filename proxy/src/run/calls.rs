@@ -16,24 +16,24 @@ use super::{
 };
 use crate::{
     app::App,
-    downstream::{self, Answer, CallBody, CallContext, Client, Input, Progress},
+    downstream::{self, CallBody, CallContext, CallingClient, Input, Progress, ToolAnswer},
     scope::Caller,
 };
 
 /// What every level of one run shares.
-pub(super) struct Shared {
+pub(super) struct RunContext {
     pub app: Arc<App>,
     pub caller: Caller,
-    pub client: Option<Client>,
+    pub client: Option<CallingClient>,
     pub plan: Box<RunPlan>,
     pub steps: Steps,
     pub cancel: CancellationToken,
-    pub found: Found,
+    pub found: DynamicCapabilities,
 }
 
 /// The capabilities that the code named only while it ran; each name is asked for once.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct DynamicCapabilities {
     keys: Mutex<HashMap<String, Option<String>>>,
     capabilities: Mutex<HashMap<String, Arc<Nested>>>,
     names: Mutex<HashMap<String, String>>,
@@ -58,12 +58,12 @@ impl std::ops::Deref for Callee<'_> {
 
 /// Answers the calls of one level and keeps record of them.
 pub(super) struct Calls<'s> {
-    shared: &'s Shared,
+    shared: &'s RunContext,
     tasks: Mutex<Vec<Task>>,
 }
 
 impl<'s> Calls<'s> {
-    pub(super) fn new(shared: &'s Shared) -> Calls<'s> {
+    pub(super) fn new(shared: &'s RunContext) -> Calls<'s> {
         Calls { shared, tasks: Mutex::default() }
     }
 
@@ -74,7 +74,7 @@ impl<'s> Calls<'s> {
 
     /// The capability that a call means, if it means one.
     async fn callee(&self, call: &Call) -> Result<Option<Callee<'s>>, CallError> {
-        let Shared { app, caller, plan, found, .. } = self.shared;
+        let RunContext { app, caller, plan, found, .. } = self.shared;
         if let Some(nested) = plan.capabilities.get(&call.target) {
             return Ok(Some(Callee::Planned(nested)));
         }
@@ -187,7 +187,7 @@ impl<'s> Calls<'s> {
             answered = calling => answered,
             () = telling => unreachable!("it ends with the call"),
         };
-        match answered.map(Answer::into_parsed) {
+        match answered.map(ToolAnswer::into_parsed) {
             Ok(CallToolResponse::Complete(result)) => value_of(result),
             Ok(_) => Err(CallError::new("the server asks back, and code can't be asked")),
             Err(error) => Err(CallError {

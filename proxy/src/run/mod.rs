@@ -20,11 +20,11 @@ use tracing::Instrument;
 
 use crate::{
     app::App,
-    downstream::Client,
+    downstream::CallingClient,
     limits::{LimitReached, RunPermit},
     scope::Caller,
 };
-pub(crate) use begin::{call_listed, execute};
+pub(crate) use begin::{CallFailure, call_listed, execute};
 pub use plan::{Plan, RunPlan};
 pub use progress::{Reporter, Step, Steps};
 pub(crate) use tool::call_tool;
@@ -35,7 +35,7 @@ pub struct Job {
     pub app: Arc<App>,
     pub caller: Caller,
     /// Whom the servers that it calls may ask.
-    pub client: Option<Client>,
+    pub client: Option<CallingClient>,
     pub steps: Steps,
     pub cancel: CancellationToken,
 }

@@ -70,8 +70,17 @@ impl From<ToolPlan> for Call {
 }
 
 #[derive(Deserialize)]
-struct Status {
-    status: String,
+struct PlanHead {
+    status: PlanStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PlanStatus {
+    Run,
+    Tool,
+    #[serde(other)]
+    Answer,
 }
 
 impl RunPlan {
@@ -84,11 +93,13 @@ impl RunPlan {
 
 impl Plan {
     pub fn parse(plan: &RawValue) -> Result<Plan, serde_json::Error> {
-        let Status { status } = serde_json::from_str(plan.get())?;
-        match status.as_str() {
-            "run" => serde_json::from_str(plan.get()).map(|plan| Plan::Run(Box::new(plan))),
-            "tool" => serde_json::from_str(plan.get()).map(|plan: ToolPlan| Plan::Tool(plan.into())),
-            _ => serde_json::from_str(plan.get()).map(Plan::Answer),
+        let PlanHead { status } = serde_json::from_str(plan.get())?;
+        match status {
+            PlanStatus::Run => serde_json::from_str(plan.get()).map(|plan| Plan::Run(Box::new(plan))),
+            PlanStatus::Tool => {
+                serde_json::from_str(plan.get()).map(|plan: ToolPlan| Plan::Tool(plan.into()))
+            }
+            PlanStatus::Answer => serde_json::from_str(plan.get()).map(Plan::Answer),
         }
     }
 }

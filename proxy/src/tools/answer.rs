@@ -2,6 +2,7 @@
 
 use pml_worker::aside_if_large;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{database::DatabaseError, limits::LimitReached};
@@ -9,7 +10,28 @@ use crate::{database::DatabaseError, limits::LimitReached};
 /// Where our own keys are in `_meta`.
 const META: &str = "pml";
 
-/// A JSON object as a result; its `_meta` goes where MCP has it.
+/// How a run ended, in the `status` of an answer from Postgres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RunStatus {
+    Success,
+    Error,
+}
+
+impl RunStatus {
+    /// None if nothing was run.
+    fn of(answer: &Value) -> Option<RunStatus> {
+        RunStatus::deserialize(&answer["status"]).ok()
+    }
+}
+
+/// What `pml_execute` answers: a run with all that belongs to it, or suggestions.
+pub fn from_execute(answer: Value) -> CallToolResult {
+    let is_error = RunStatus::of(&answer) == Some(RunStatus::Error);
+    from_json(answer, is_error)
+}
+
+/// A JSON object as a result; its `_meta` becomes that of the result.
 pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
     let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
     let text = aside_if_large(estimate(&answer), || answer.to_string());
@@ -22,7 +44,7 @@ pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
 /// What a capability returned, as the result of the tool that it is.
 pub fn from_run(mut answer: Value) -> CallToolResult {
     let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
-    let mut result = if answer["status"] == "success" {
+    let mut result = if RunStatus::of(&answer) == Some(RunStatus::Success) {
         let value = answer["result"].take();
         let text = match &value {
             Value::String(text) => text.clone(),

@@ -3,7 +3,7 @@
 pub mod answer;
 mod ask;
 pub mod builtin;
-pub(crate) mod known;
+pub(crate) mod cache;
 mod registration;
 
 use std::{sync::Arc, time::Duration};
@@ -19,7 +19,7 @@ use crate::{
     scope::{Caller, Scope},
 };
 use builtin::Builtins;
-use known::KnownTools;
+use cache::ToolCache;
 use registration::Registration;
 
 const SHORT_WAIT: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub struct Catalog {
     servers: Downstreams,
     /// The downstream servers that aren't disabled.
     pub server_names: Vec<String>,
-    pub(crate) known: KnownTools,
+    pub(crate) cache: ToolCache,
     pub(crate) changes: Changes,
     registration: Registration,
     builtins: Builtins,
@@ -42,7 +42,7 @@ impl Catalog {
             server_names: servers.names(),
             database,
             servers,
-            known: KnownTools::default(),
+            cache: ToolCache::default(),
             changes: Changes::default(),
             registration: Registration::default(),
             builtins: Builtins::default(),
@@ -51,8 +51,8 @@ impl Catalog {
 
     /// All tools of the caller's scope, on one page: most clients read no second one.
     pub async fn list(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-        self.scope_in_use(caller).await;
-        let last = self.known.last_list(caller.scope());
+        self.register_servers(caller).await;
+        let last = self.cache.last_list(caller.scope());
         // With something to fall back on, nobody needs to wait for Postgres for long.
         let database =
             if last.is_some() { self.database.in_a_hurry(SHORT_WAIT) } else { self.database.clone() };
@@ -75,27 +75,27 @@ impl Catalog {
 
     /// Changes of the scope's list from now on.
     pub(crate) fn subscribe(&self, scope: &Scope) -> watch::Receiver<u64> {
-        self.changes.subscribe(scope, self.known.last_list(scope))
+        self.changes.subscribe(scope, self.cache.last_list(scope))
     }
 
-    /// Whoever made a change sees it in the next list, though the database's notification may still be on its way.
-    pub(crate) fn may_have_changed(&self, scope: &Scope) {
-        self.known.changed(&scope.place());
+    /// Drops the project's cached lists: who made a change sees it in the next list, even before the notification comes.
+    pub(crate) fn invalidate(&self, scope: &Scope) {
+        self.cache.invalidate(&scope.project_key());
     }
 
     /// From the cache, or else from Postgres.
     async fn current(&self, caller: &Caller, database: &Database) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-        if let Some(tools) = self.known.list(caller.scope()) {
+        if let Some(tools) = self.cache.list(caller.scope()) {
             return Ok(tools);
         }
-        let asked = self.known.moment();
+        let asked = self.cache.moment();
         let (builtin, rows) =
             tokio::try_join!(database.agent_tools(caller), database.tools(caller, &self.server_names))?;
         let mut tools: Vec<Tool> = builtin.iter().map(|definition| defined(definition)).collect();
         self.builtins.keep(Arc::new(tools.clone()));
         tools.extend(rows.into_iter().map(listed));
         let tools = Arc::new(tools);
-        self.known.keep_list(caller.scope(), tools.clone(), asked);
+        self.cache.keep_list(caller.scope(), tools.clone(), asked);
         Ok(tools)
     }
 }

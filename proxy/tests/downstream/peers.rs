@@ -8,8 +8,8 @@ use std::{
 };
 
 use pml_proxy::downstream::{
-    Answer, Call, CallBody, CallContext, DownstreamError, DownstreamOptions, Downstreams, RestartPolicy,
-    ServerStatus, parse_servers,
+    Call, CallBody, CallContext, DownstreamError, DownstreamOptions, Downstreams, RestartPolicy,
+    ServerStatus, ToolAnswer, parse_servers,
 };
 use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ pub(crate) async fn pass_through(
 }
 
 /// An answer that isn't a question.
-pub(crate) fn complete(answer: Answer) -> CallToolResult {
+pub(crate) fn complete(answer: ToolAnswer) -> CallToolResult {
     match answer.into_parsed() {
         CallToolResponse::Complete(result) => result,
         other => panic!("{other:?}"),

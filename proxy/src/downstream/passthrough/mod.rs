@@ -15,7 +15,7 @@ use rmcp::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 
-pub(super) use self::{http::HttpPassthrough, stdin::Output, stdio::Answers};
+pub(super) use self::{http::HttpPassthrough, stdin::Output, stdio::ReplyRouter};
 
 /// Ids of such calls. rmcp counts its own from 0 and never gets there; every language's numbers do.
 const FIRST_ID: u64 = 1 << 32;
@@ -30,7 +30,7 @@ pub struct RawAnswer {
 
 /// How calls reach a server unparsed.
 pub(super) enum Passthrough {
-    Stdio(Arc<Answers>, Output),
+    Stdio(Arc<ReplyRouter>, Output),
     Http(HttpPassthrough),
 }
 
@@ -82,18 +82,18 @@ impl Message<'_> {
     }
 
     /// The part of `text`, of which this was read, that is the answer.
-    fn answer_in(&self, text: &Bytes) -> Answer {
+    fn reply_in(&self, text: &Bytes) -> RawReply {
         match (self.result, self.error) {
-            (Some(result), _) => Answer::Result(text.slice_ref(result.get().as_bytes())),
-            (None, Some(error)) => Answer::Error(text.slice_ref(error.get().as_bytes())),
-            (None, None) => Answer::Error(Bytes::new()),
+            (Some(result), _) => RawReply::Result(text.slice_ref(result.get().as_bytes())),
+            (None, Some(error)) => RawReply::Error(text.slice_ref(error.get().as_bytes())),
+            (None, None) => RawReply::Error(Bytes::new()),
         }
     }
 }
 
 /// The JSON of an answer's result or error.
 #[derive(Debug)]
-enum Answer {
+enum RawReply {
     Result(Bytes),
     Error(Bytes),
 }
@@ -108,11 +108,11 @@ struct Shape {
     result_type: Option<IgnoredAny>,
 }
 
-impl Answer {
+impl RawReply {
     fn into_raw(self) -> Result<RawAnswer, ServiceError> {
         let result = match self {
-            Answer::Result(result) => result,
-            Answer::Error(error) => {
+            RawReply::Result(result) => result,
+            RawReply::Error(error) => {
                 let error = serde_json::from_slice::<ErrorData>(&error);
                 return Err(error.map_or(ServiceError::UnexpectedResponse, ServiceError::McpError));
             }

@@ -11,10 +11,10 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
 };
 
-use super::{Answers, Output, Passthrough, stdin::Writer};
-use crate::lines::Sifted;
+use super::{Output, Passthrough, ReplyRouter, stdin::Writer};
+use crate::lines::FilteredLines;
 
-type Rmcp = AsyncRwTransport<RoleClient, Sifted<ReadHalf<DuplexStream>, Arc<Answers>>, Writer>;
+type Rmcp = AsyncRwTransport<RoleClient, FilteredLines<ReadHalf<DuplexStream>, Arc<ReplyRouter>>, Writer>;
 
 struct Server {
     reads: BufReader<ReadHalf<DuplexStream>>,
@@ -36,9 +36,9 @@ impl Server {
 fn connected(room: usize) -> (Arc<Passthrough>, Rmcp, Server) {
     let (ours, theirs) = tokio::io::duplex(room);
     let ((stdout, stdin), (reads, writes)) = (tokio::io::split(ours), tokio::io::split(theirs));
-    let answers = Arc::<Answers>::default();
+    let answers = Arc::<ReplyRouter>::default();
     let (output, writer) = Output::new(stdin);
-    let rmcp = AsyncRwTransport::new(Sifted::new(stdout, answers.clone()), writer);
+    let rmcp = AsyncRwTransport::new(FilteredLines::new(stdout, answers.clone()), writer);
     let server = Server { reads: BufReader::new(reads), writes };
     (Arc::new(Passthrough::Stdio(answers, output)), rmcp, server)
 }

@@ -43,7 +43,7 @@ use super::{
 };
 use crate::{
     app::App,
-    downstream::{Answer, Call, CallBody, Input},
+    downstream::{Call, CallBody, Input, ToolAnswer},
     run::{self, Job, Steps},
     scope::Caller,
 };
@@ -123,7 +123,7 @@ impl Passthrough {
                 if params.arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
                     return None;
                 }
-                let tool = self.app.tools.known.server_tool(caller.scope(), &params.name)?;
+                let tool = self.app.tools.cache.server_tool(caller.scope(), &params.name)?;
                 let body = CallBody::Raw(params.arguments.map(ToOwned::to_owned));
                 let call = Call { server: tool.server, tool: tool.tool, body };
                 Some(Begun::Call(self.call(session, id.get(), caller, call)))
@@ -143,7 +143,7 @@ impl Passthrough {
         let running = Running { calls: self.running.clone(), key: (session.to_owned(), id.to_owned()) };
         self.lock().insert(running.key.clone(), cancel.clone());
         let span =
-            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
+            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().project_key());
         let job = Job {
             app: self.app.clone(),
             caller: caller.clone(),
@@ -155,7 +155,7 @@ impl Passthrough {
             let started = Instant::now();
             let answered = match run::call_tool(&job, &call, Input::default()).await {
                 Ok(answer) => Ok(answer),
-                Err(error) => error.told().map(Answer::Parsed),
+                Err(failure) => failure.into_response().map(ToolAnswer::Parsed),
             };
             let is_success = answered.as_ref().is_ok_and(|answer| !answer.is_error());
             job.app.metrics.called("tool", is_success, started.elapsed());
@@ -214,7 +214,7 @@ fn is_id(id: &RawValue) -> bool {
 }
 
 /// The JSON-RPC message that answers the request with this id.
-fn message(id: &str, answered: Result<Answer, ErrorData>) -> Bytes {
+fn message(id: &str, answered: Result<ToolAnswer, ErrorData>) -> Bytes {
     match answered {
         Ok(answer) => {
             let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);

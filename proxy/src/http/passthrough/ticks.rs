@@ -25,7 +25,7 @@ impl Ticks {
 
     /// Waits for at least one whole tick, and for at most two.
     pub(super) async fn one(self: &Arc<Self>) {
-        let _waiting = Waiting::begin(self);
+        let _waiting = Waiter::begin(self);
         // The first may come at once.
         self.tick.notified().await;
         self.tick.notified().await;
@@ -48,21 +48,21 @@ impl Ticks {
     }
 }
 
-struct Waiting<'a>(&'a Ticks);
+struct Waiter<'a>(&'a Ticks);
 
-impl Waiting<'_> {
-    fn begin(ticks: &Arc<Ticks>) -> Waiting<'_> {
+impl Waiter<'_> {
+    fn begin(ticks: &Arc<Ticks>) -> Waiter<'_> {
         let mut state = ticks.lock();
         state.waiting += 1;
         if !state.is_ticking {
             state.is_ticking = true;
             tokio::spawn(Arc::clone(ticks).go_on());
         }
-        Waiting(ticks)
+        Waiter(ticks)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.lock().waiting -= 1;
     }

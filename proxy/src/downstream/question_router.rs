@@ -17,16 +17,16 @@ use rmcp::{
 
 use super::{
     question::Question,
-    tap::{Calls, Nobody},
+    tap::{NoAddressee, OpenCalls},
 };
 
 /// Answers one server.
-pub(super) struct Asked {
+pub(super) struct QuestionRouter {
     pub(super) server: String,
-    pub(super) calls: Arc<Calls>,
+    pub(super) calls: Arc<OpenCalls>,
 }
 
-impl Asked {
+impl QuestionRouter {
     async fn ask(
         &self,
         question: Question,
@@ -37,7 +37,9 @@ impl Asked {
             Ok(call) => call,
             Err(nobody) => return refuse(&self.server, &question, nobody),
         };
-        let Some(client) = &call.client else { return refuse(&self.server, &question, Nobody::NoClient) };
+        let Some(client) = &call.client else {
+            return refuse(&self.server, &question, NoAddressee::NoClient);
+        };
         call.span.in_scope(|| {
             tracing::info!(server = self.server, what = question.shown(), "the server asks its client");
         });
@@ -58,7 +60,7 @@ impl Asked {
 pub(super) fn refused(
     server: &str,
     request: ServerRequest,
-    nobody: Nobody,
+    nobody: NoAddressee,
 ) -> Result<ClientResult, ErrorData> {
     match Question::of(request) {
         Ok(question) => refuse(server, &question, nobody),
@@ -66,7 +68,7 @@ pub(super) fn refused(
     }
 }
 
-fn refuse(server: &str, question: &Question, nobody: Nobody) -> Result<ClientResult, ErrorData> {
+fn refuse(server: &str, question: &Question, nobody: NoAddressee) -> Result<ClientResult, ErrorData> {
     let why = nobody.to_string();
     tracing::info!(server, what = question.shown(), why, "the server can't ask anybody");
     question.refused(&why)
@@ -86,7 +88,7 @@ fn taken_back(why: &'static str) -> ErrorData {
     ErrorData::new(ErrorCode::INTERNAL_ERROR, why, None)
 }
 
-impl Service<RoleClient> for Asked {
+impl Service<RoleClient> for QuestionRouter {
     async fn handle_request(
         &self,
         request: ServerRequest,

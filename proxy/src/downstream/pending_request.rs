@@ -5,11 +5,11 @@ use rmcp::{
     service::{RequestHandle, ServiceRole},
 };
 
-pub(super) struct Waiting<R: ServiceRole>(Option<RequestHandle<R>>);
+pub(super) struct PendingRequest<R: ServiceRole>(Option<RequestHandle<R>>);
 
-impl<R: ServiceRole> Waiting<R> {
-    pub(super) fn new(handle: RequestHandle<R>) -> Waiting<R> {
-        Waiting(Some(handle))
+impl<R: ServiceRole> PendingRequest<R> {
+    pub(super) fn new(handle: RequestHandle<R>) -> PendingRequest<R> {
+        PendingRequest(Some(handle))
     }
 
     pub(super) async fn answer(&mut self) -> Result<R::PeerResp, ServiceError> {
@@ -30,7 +30,7 @@ impl<R: ServiceRole> Waiting<R> {
     }
 }
 
-impl<R: ServiceRole> Drop for Waiting<R> {
+impl<R: ServiceRole> Drop for PendingRequest<R> {
     fn drop(&mut self) {
         self.cancel("nobody waits for the answer any more");
     }
