@@ -84,6 +84,44 @@ fn a_server_s_tool_is_called_where_nobody_has_listed_tools() {
 }
 
 #[test]
+fn the_first_code_of_a_project_has_the_types_of_the_tools_that_it_calls() {
+    let place = Place::new();
+    let mut server = filesystem(place.path());
+    server["eager"] = json!(true);
+    let proxy = place.proxy(&json!({"filesystem": server}));
+    eventually("the server is up", || {
+        (proxy.metric("pml_server_up{server=\"filesystem\"}") == 1).then_some(())
+    });
+    for era in Era::BOTH {
+        let (_, token) = new_token(&place.database, &format!("org_{era:?}"), "ann");
+        let agent = Agent::with_token(&proxy.url, era, &token);
+        // Nobody has listed the tools of this project.
+        let code = "return await mcp.filesystem.list_directory({ path: args.dir })";
+        agent.ask("pml_execute", json!({"code": code, "name": "files:list", "args": {"dir": place.path()}}));
+        let parameters = agent.ask("cap_lookup", json!({"name": "files:list"}))["parameters"].clone();
+        assert_eq!(parameters["properties"]["dir"]["type"], "string", "{era:?}: {parameters}");
+        assert!(agent.failure("mcp__files__list", json!({"dir": 1})).contains("dir"), "{era:?}");
+    }
+}
+
+#[test]
+fn code_starts_only_the_servers_that_it_names_and_runs_without_one_that_fails() {
+    let place = Place::new();
+    let silent = json!({"command": "sleep", "args": ["1000"], "startupTimeout": 0.5});
+    let proxy = place.proxy(&json!({"moody": moody(place.path()), "silent": silent}));
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let run = |code: &str| agent.ask("pml_execute", json!({"code": code}))["result"].clone();
+    let is_started = || place.path().join("journal").exists();
+    assert_eq!(run("return 1"), 1);
+    assert!(!is_started());
+    let caught = run("try { await mcp.silent.any({}) } catch (e) { return e.message }");
+    assert!(caught.as_str().is_some_and(|message| message.contains("\"silent\" is down")), "{caught}");
+    assert!(!is_started());
+    assert_eq!(run("return await mcp.moody.complain({ lines: 0 })"), "complained");
+    assert!(is_started());
+}
+
+#[test]
 fn tools_of_servers_stand_beside_capabilities_and_are_recorded_alike() {
     let place = Place::new();
     let hello = place.path().join("hello.txt");
