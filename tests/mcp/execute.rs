@@ -383,3 +383,27 @@ fn results_keep_the_order_of_their_keys() {
     let whole = agent.ask("pml_get_task_result", json!({"workflow_id": workflow, "task_id": "result"}));
     assert!(whole["result"].as_str().unwrap().contains(wanted), "{whole}");
 }
+
+#[test]
+fn arguments_keep_the_order_of_their_keys() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let args = json!({"zebra": 1, "apple": {"y": 2, "b": [{"d": 3, "c": 4}]}});
+    let wanted = args.to_string();
+    let answer = agent.call("pml_execute", json!({"code": "return args", "name": "a:same", "args": args}));
+    assert!(text(&answer).contains(&wanted), "{}", text(&answer));
+    for (tool, given) in
+        [("mcp__a__same", args.clone()), ("pml_execute", json!({"capability": "a:same", "args": args}))]
+    {
+        let answer = agent.call(tool, given);
+        assert!(text(&answer).contains(&wanted), "{tool}: {}", text(&answer));
+    }
+    // In the trace of the call too, where U+0000 can't be stored.
+    let code = format!("return await mcp.a.same({{ ...{wanted}, nul: '\\0' }})");
+    agent.ask("pml_execute", json!({"code": code}));
+    let traced = "SELECT string_agg(task_results::text, '') FROM pml.execution_trace";
+    let traced = database.connect().text(traced, &[]).unwrap();
+    let stored = format!("{},\"nul\":\"\\ufffd\"}}", &wanted[..wanted.len() - 1]);
+    assert!(traced.contains(&stored), "{traced} doesn't contain {stored}");
+}

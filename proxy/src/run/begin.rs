@@ -157,8 +157,10 @@ async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome
 
 async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
     let begun = job.app.database.begin(&job.caller, request).await?;
-    Plan::parse(&begun)
-        .map_err(|error| DatabaseError::NotReady(format!("its plan can't be understood ({error}).")))
+    let mut plan = Plan::parse(&begun)
+        .map_err(|error| DatabaseError::NotReady(format!("pml_begin gave an unreadable plan ({error}).")))?;
+    plan.keep_args(&request["args"]);
+    Ok(plan)
 }
 
 async fn carry_out(job: Job, plan: Plan, input: Input, permit: &RunPermit) -> Result<Outcome, CallFailure> {
