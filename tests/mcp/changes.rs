@@ -11,6 +11,8 @@ fn a_change_in_psql_reaches_every_client_of_every_proxy() {
     let database = Database::new();
     let one = Proxy::start(&database);
     let other = ProxySetup::new(&database).start();
+    one.is_ready();
+    other.is_ready();
     let agents: Vec<Agent> = [&one, &other]
         .into_iter()
         .flat_map(|proxy| Era::BOTH.map(|era| Agent::connect(&proxy.url, era)))

@@ -4,6 +4,7 @@ use std::{
     fs,
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::Instant,
 };
 
 use pml_tests::{
@@ -38,7 +39,7 @@ fn a_flood_of_notifications_costs_few_transactions_and_tells_nobody() {
     let agents = Era::BOTH.map(|era| Agent::with_token(&proxy.url, era, &token));
     agents.iter().for_each(|agent| drop(agent.tools()));
     let before = agents.each_ref().map(Agent::list_changes);
-    let asked_before = statements(&database);
+    let (asked_before, begun) = (statements(&database), Instant::now());
     assert!(asked_before > 0);
     // Whoever may connect can do this. Each of the last ones is a transaction of its own.
     let mut stranger = database.connect_as("stranger");
@@ -67,7 +68,9 @@ fn a_flood_of_notifications_costs_few_transactions_and_tells_nobody() {
         assert_eq!(agent.list_changes(), before + 1);
     }
     let asked = statements(&database) - asked_before;
-    assert!(asked < 100, "{asked} statements for {sent} notifications");
+    // Three a second: the token, and the two parts of the list.
+    let most = 50 + 3 * usize::try_from(begun.elapsed().as_secs()).unwrap();
+    assert!(asked < most, "{asked} statements for {sent} notifications");
 }
 
 #[test]

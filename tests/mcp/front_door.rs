@@ -37,7 +37,7 @@ fn closed(proxy: &Proxy, reason: &str) -> u64 {
 #[test]
 fn bytes_that_never_come_are_not_waited_for() {
     let database = Database::new();
-    let proxy = proxy(&database, &["--header-timeout", "0.3"]);
+    let proxy = proxy(&database, &["--header-timeout", "2"]);
     let mut silent = Wire::to(&proxy);
     let mut one_byte = Wire::to(&proxy);
     assert!(one_byte.send("G"));
@@ -62,7 +62,7 @@ fn bytes_that_never_come_are_not_waited_for() {
 #[test]
 fn an_idle_connection_ends_and_a_stream_stays() {
     let database = Database::new();
-    let proxy = proxy(&database, &["--idle-timeout", "0.3", "--header-timeout", "0.3"]);
+    let proxy = proxy(&database, &["--idle-timeout", "1"]);
     proxy.is_ready();
     let agents = Era::BOTH.map(|era| Agent::connect(&proxy.url, era));
     agents.iter().for_each(|agent| drop(agent.tools()));
@@ -140,7 +140,7 @@ fn a_crowd_of_silent_connections_keeps_nobody_out() {
     let database = Database::new();
     let proxy = proxy(&database, &["--max-connections", "20", "--header-timeout", "600"]);
     let agent = Agent::connect(&proxy.url, Era::Stateless);
-    let code = "await new Promise(done => setTimeout(done, 3000)); return 'done'";
+    let code = "await new Promise(done => setTimeout(done, 6000)); return 'done'";
     let working = agent.start_call("pml_execute", json!({"code": code}));
     eventually("it runs", || (proxy.metric("pml_calls_running") == 1).then_some(()));
     let mut crowd: Vec<Wire> = (0..500).map(|_| Wire::to(&proxy)).collect();
@@ -157,7 +157,7 @@ fn a_crowd_of_silent_connections_keeps_nobody_out() {
 #[test]
 fn a_client_that_reads_nothing_is_let_go() {
     let database = Database::new();
-    let proxy = proxy(&database, &["--send-timeout", "0.3"]);
+    let proxy = proxy(&database, &["--send-timeout", "1"]);
     let mut deaf = Wire::to(&proxy);
     // More answers than the buffers of both sides hold.
     eventually("nothing more can be sent", || (!deaf.send(&HEALTH.repeat(1000))).then_some(()));

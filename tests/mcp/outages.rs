@@ -2,10 +2,10 @@
 
 use pml_tests::{
     Ask, Cluster, Database,
-    mcp::{Agent, Era, Proxy, ProxySetup, eventually, runtime, signal, text},
+    mcp::{Agent, Era, Proxy, ProxySetup, eventually, runtime, text},
 };
 use rmcp::model::ServerResult;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn own_cluster() -> (&'static Cluster, Database) {
     let cluster: &'static Cluster = Box::leak(Box::new(Cluster::new()));
@@ -19,10 +19,13 @@ fn postgres_restarts_in_the_middle_of_a_run() {
     let (cluster, database) = own_cluster();
     database.create_role("proxy", &["pml_proxy"]);
     let proxy = ProxySetup::new(&database).args(&["--database-patience", "1"]).start();
+    proxy.is_ready();
     let agents = Era::BOTH.map(|era| Agent::connect(&proxy.url, era));
     let [first, second] = &agents;
     let list = first.tool_names();
-    let running = first.start_call("pml_execute", json!({"code": SLOW, "name": "slow:one"}));
+    // It must not end before Postgres has stopped.
+    let code = "await new Promise(done => setTimeout(done, 10000)); return 'done'";
+    let running = first.start_call("pml_execute", json!({"code": code, "name": "slow:one"}));
     {
         let mut client = database.connect();
         eventually("the run begins", || {
@@ -127,7 +130,11 @@ fn an_exhausted_pool_is_said_and_passes() {
         .args(&["--database-connections", "1", "--database-patience", "0.5"])
         .start();
     let agent = Agent::connect(&proxy.url, Era::Stateless);
-    agent.ask("pml_execute", json!({"code": "return 1", "name": "num:one"}));
+    let succeeds = |tool: &str, args: Value| {
+        eventually(tool, || (agent.call(tool, args.clone()).is_error != Some(true)).then_some(()));
+    };
+    // On a slow machine the first connection takes longer than its patience.
+    succeeds("pml_execute", json!({"code": "return 1", "name": "num:one"}));
     // Whoever begins a run now waits for this lock, and holds the only connection.
     let mut client = database.connect();
     let mut lock = client.transaction().unwrap();
@@ -142,7 +149,7 @@ fn an_exhausted_pool_is_said_and_passes() {
     let answer = runtime().block_on(waiting.await_response()).expect("an answer");
     let ServerResult::CallToolResult(answer) = answer else { panic!("{answer:?}") };
     assert_eq!(answer.structured_content.unwrap()["result"], 2);
-    agent.ask("cap_list", json!({}));
+    succeeds("cap_list", json!({}));
 }
 
 #[test]
@@ -156,9 +163,11 @@ fn a_killed_worker_hurts_one_run() {
     eventually("the run begins", || {
         (client.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
     });
-    for pid in proxy.workers() {
-        signal(pid, "KILL");
-    }
+    // It may not have its process yet.
+    eventually("the run is lost", || {
+        proxy.kill_workers();
+        (!running.rx.is_empty()).then_some(())
+    });
     let answer = runtime().block_on(running.await_response()).expect("an answer");
     let ServerResult::CallToolResult(answer) = answer else { panic!("{answer:?}") };
     assert_eq!(answer.is_error, Some(true));
@@ -172,7 +181,8 @@ fn a_killed_proxy_leaves_no_processes_and_no_half_things() {
     let proxy = Proxy::start(&database);
     let agent = Agent::connect(&proxy.url, Era::Stateless);
     agent.ask("pml_execute", json!({"code": "return 1", "name": "num:one"}));
-    let _running = agent.start_call("pml_execute", json!({"code": SLOW, "name": "slow:one"}));
+    let code = "await new Promise(done => setTimeout(done, 29000)); return 1";
+    let _running = agent.start_call("pml_execute", json!({"code": code, "name": "slow:one"}));
     let mut client = database.connect();
     eventually("the run begins", || {
         (client.number("SELECT count(*) FROM pml.workflow_state WHERE answer IS NULL") == 1).then_some(())
@@ -180,9 +190,12 @@ fn a_killed_proxy_leaves_no_processes_and_no_half_things() {
     let workers = proxy.workers();
     assert!(!workers.is_empty());
     proxy.kill();
-    eventually("its workers are gone", || {
-        workers.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(())
-    });
+    // A process that nobody has waited for yet is a zombie.
+    let is_gone = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.starts_with(" Z"))
+    };
+    eventually("its workers are gone", || workers.iter().all(is_gone).then_some(()));
     // What was acknowledged is there, what wasn't is not; another proxy goes on.
     let next = ProxySetup::new(&database).start();
     let agent = Agent::connect(&next.url, Era::Stateless);

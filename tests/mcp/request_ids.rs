@@ -2,7 +2,7 @@
 
 use pml_tests::{
     Ask, Database,
-    mcp::{Proxy, eventually, runtime, signal},
+    mcp::{Proxy, eventually, runtime},
 };
 use serde_json::{Value, json};
 
@@ -59,9 +59,11 @@ fn a_dead_worker_is_logged_with_the_request() {
     eventually("the run begins", || {
         (sql.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
     });
-    for pid in proxy.workers() {
-        signal(pid, "KILL");
-    }
+    // It may not have its process yet.
+    eventually("the run is lost", || {
+        proxy.kill_workers();
+        running.is_finished().then_some(())
+    });
     runtime().block_on(running).expect("an answer");
     let lines = lines(&proxy, "sandbox process");
     assert!(lines.iter().any(|line| line.to_string().contains("signal: 9")), "{lines:#?}");

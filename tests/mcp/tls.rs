@@ -98,7 +98,7 @@ fn a_handshake_has_its_time() {
     let database = Database::new();
     let folder = tempfile::tempdir().unwrap();
     let trusted = certificate(folder.path());
-    let proxy = proxy(&database, folder.path(), &["--header-timeout", "0.5", "--max-connections", "3"]);
+    let proxy = proxy(&database, folder.path(), &["--header-timeout", "2", "--max-connections", "3"]);
     Wire::to(&proxy).is_closed();
     // It counts as any connection does.
     let crowd: Vec<Wire> = (0..30).map(|_| Wire::to(&proxy)).collect();

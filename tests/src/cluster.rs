@@ -23,7 +23,7 @@ rm -rf "$2""#;
 const CONFIGURATION: &str = "
 listen_addresses = ''
 fsync = off
-max_connections = 200
+max_connections = 500
 wal_level = logical
 max_wal_senders = 10
 max_replication_slots = 10
@@ -97,7 +97,7 @@ impl Cluster {
     }
 
     fn wait_until_ready(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while let Err(error) = self.config("postgres", "postgres").connect(NoTls) {
             let log = || std::fs::read_to_string(self.folder.join("server.log")).unwrap_or_default();
             assert!(Instant::now() < deadline, "the server does not start: {error}\n{}", log());

@@ -1,6 +1,7 @@
 //! The real MCP servers and clients from npm and PyPI.
 
 use std::{
+    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -37,6 +38,13 @@ pub fn npm(name: &str) -> PathBuf {
 /// The Python in which a version of the SDK is installed.
 pub fn python(environment: &str) -> PathBuf {
     folder().join(environment).join("bin/python")
+}
+
+/// A port for a server that can't choose one itself. Not one of those that the system gives to clients: while somebody
+/// tries to connect to such a port, the connection may get it as its own, and then nobody can listen on it.
+pub fn free_port() -> u16 {
+    let mut ports = std::iter::repeat_with(|| fastrand::u16(20_000..30_000));
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 /// A file in the usual `mcpServers` form.

@@ -124,7 +124,8 @@ async fn begin_and_call(
     let mut planned = plan(&job, &request).await;
     // The tools of this project may not be registered yet.
     let is_unknown = matches!(&planned, Err(DatabaseError::Refused(refusal)) if refusal.is_not_found() || refusal.is_unknown_tool());
-    if is_unknown && name.starts_with(WIRE_PREFIX) && job.app.tools.register_servers(&job.caller).await {
+    if is_unknown && name.starts_with(WIRE_PREFIX) && job.app.tools.names_server(&name) {
+        job.app.tools.register_servers_in(&job.caller, || name.clone()).await;
         asked = job.app.tools.cache.moment();
         planned = plan(&job, &request).await;
     }

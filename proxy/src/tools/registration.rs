@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::Catalog;
 use crate::scope::{Caller, Scope};
 
-/// How long callers wait for a registration, counted from its start: a server that is slow to start delays only the first.
+/// How long a caller waits for servers that are being started.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What is registered where, by project (`org.project`).
@@ -36,8 +36,17 @@ struct Project {
 /// A registration of one server, shared by all callers that need it.
 #[derive(Clone)]
 struct Attempt {
-    deadline: Instant,
+    started: Instant,
     ended: CancellationToken,
+}
+
+/// From when on the wait of a caller counts.
+#[derive(Clone, Copy)]
+enum WaitFrom {
+    /// The start of the registration: a server that is slow to start delays only the first callers.
+    Start,
+    /// Now, because the caller needs this server.
+    Now,
 }
 
 impl Registration {
@@ -65,7 +74,7 @@ impl Registration {
             attempts.push(under_way.cloned().unwrap_or_else(|| {
                 let ended = CancellationToken::new();
                 new.push((server.clone(), ended.clone().drop_guard()));
-                let attempt = Attempt { deadline: Instant::now() + LONGEST_WAIT, ended };
+                let attempt = Attempt { started: Instant::now(), ended };
                 project.attempts.insert(server.clone(), attempt.clone());
                 attempt
             }));
@@ -87,47 +96,50 @@ impl Registration {
 }
 
 impl Catalog {
-    /// Registers the tools of all servers in the caller's project. Whether any were registered meanwhile.
-    pub(crate) async fn register_servers(self: &Arc<Self>, caller: &Caller) -> bool {
-        self.register_missing(caller, |missing| missing).await
+    /// Registers the tools of all servers in the caller's project. Clients are notified of those that come too late.
+    pub(crate) async fn register_servers(self: &Arc<Self>, caller: &Caller) {
+        self.register_missing(caller, WaitFrom::Start, |missing| missing).await;
     }
 
-    /// Registers the tools of the servers that `code` may call, so that the compiler knows their schemas.
+    /// Registers the tools of the servers that `text` names: code, whose compiler needs their schemas, or a tool's name.
     pub(crate) async fn register_servers_in(
         self: &Arc<Self>,
         caller: &Caller,
-        code: impl FnOnce() -> String,
+        text: impl FnOnce() -> String,
     ) {
-        self.register_missing(caller, |mut missing| {
-            let code = squeezed(&code());
-            missing.retain(|server| code.contains(&squeezed(server)));
-            missing
-        })
-        .await;
+        let named = |missing: Vec<String>| named_in(&text(), &missing);
+        self.register_missing(caller, WaitFrom::Now, named).await;
     }
 
-    /// Waits for servers that are being started, but no longer than [`LONGEST_WAIT`]; clients of the project are notified
-    /// of those that come later. Costs one lookup if all are registered.
+    /// Whether the text names a server.
+    pub(crate) fn names_server(&self, text: &str) -> bool {
+        !named_in(text, &self.server_names).is_empty()
+    }
+
+    /// Costs one lookup if all servers are registered.
     async fn register_missing(
         self: &Arc<Self>,
         caller: &Caller,
+        wait_from: WaitFrom,
         wanted: impl FnOnce(Vec<String>) -> Vec<String>,
-    ) -> bool {
+    ) {
         let scope = caller.scope();
         let missing = self.registration.missing(scope, &self.server_names);
         if missing.is_empty() {
-            return false;
+            return;
         }
-        let wanted = wanted(missing);
-        let (attempts, new) = self.registration.attempts(scope, &wanted);
+        let (attempts, new) = self.registration.attempts(scope, &wanted(missing));
         if !new.is_empty() {
             tokio::spawn(self.clone().attempt(scope.clone(), new).in_current_span());
         }
+        let now = Instant::now();
         for attempt in attempts {
-            let _ = timeout_at(attempt.deadline, attempt.ended.cancelled()).await;
+            let from = match wait_from {
+                WaitFrom::Start => attempt.started,
+                WaitFrom::Now => now,
+            };
+            let _ = timeout_at(from + LONGEST_WAIT, attempt.ended.cancelled()).await;
         }
-        let still_missing = self.registration.missing(scope, &self.server_names);
-        wanted.iter().any(|server| !still_missing.contains(server))
     }
 
     /// Lists (and so starts) only servers of which Postgres has no tools in this project.
@@ -168,8 +180,10 @@ impl Catalog {
         match self.database.register_tools(&caller, server, &tools).await {
             Ok(changed) => {
                 tracing::debug!(server, changed, project = scope.project_key(), "tools registered");
-                // The notification may still be on its way, and a caller that waited must not get the cached list.
-                self.invalidate(scope);
+                if changed > 0 {
+                    // The notification may still be on its way, and a caller that waited must not get the cached list.
+                    self.invalidate(scope);
+                }
                 self.registration.set_registered(scope, server);
             }
             Err(error) => {
@@ -201,7 +215,12 @@ impl Catalog {
     }
 }
 
-/// What all spellings of a server's name in code have in common: `my-server`, `my_server`, `myServer`.
+fn named_in(text: &str, servers: &[String]) -> Vec<String> {
+    let text = squeezed(text);
+    servers.iter().filter(|server| text.contains(&squeezed(server))).cloned().collect()
+}
+
+/// What all spellings of a server's name have in common: `my-server`, `my_server`, `myServer`.
 fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
 }

@@ -104,7 +104,7 @@ async fn a_timeout_cancels_and_the_server_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_entry_sets_the_timeout_and_progress_does_not_extend_it() {
     let mut entry = npm("mcp-server-everything", &["stdio"]);
-    entry["timeout"] = json!(0.5);
+    entry["timeout"] = json!(3);
     let servers = downstreams(json!({"everything": entry}));
     servers.list("everything").await.unwrap();
     let (progress, mut received) = mpsc::unbounded_channel();

@@ -15,7 +15,7 @@ use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use serde_json::{Value, json};
 
 /// Longer than anything takes on a busy machine; only a failing test waits this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The folder with all peers, installed if they aren't there.
 pub(crate) fn folder() -> &'static Path {

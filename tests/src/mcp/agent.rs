@@ -196,6 +196,11 @@ impl Agent {
         self.tools().into_iter().map(|tool| tool.name.into_owned()).collect()
     }
 
+    /// Waits until the tool is listed: a server that starts slowly is missing in the first list.
+    pub fn has_tool(&self, tool: &str) {
+        eventually(tool, || self.tool_names().iter().any(|name| name == tool).then_some(()));
+    }
+
     pub fn try_call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
         runtime().block_on(async {
             let handle = self.begin(tool, arguments).await?;

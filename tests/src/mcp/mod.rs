@@ -24,7 +24,7 @@ pub fn runtime() -> &'static tokio::runtime::Runtime {
 
 /// Waits until `condition` gives something; the time is only how long a failure takes.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         if let Some(found) = condition() {
             return found;

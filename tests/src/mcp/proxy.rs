@@ -163,6 +163,13 @@ impl Proxy {
         pids.into_iter().filter(is_worker).collect()
     }
 
+    /// Kills its sandbox processes; some may just be ending by themselves.
+    pub fn kill_workers(&self) {
+        for pid in self.workers() {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+
     pub fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }
