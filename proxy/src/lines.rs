@@ -1,4 +1,4 @@
-//! Lines on their way to rmcp, looked at one by one by somebody who may take some of them out.
+//! A reader between a pipe and rmcp, whose filter may take out lines.
 
 use std::{
     io,
@@ -10,28 +10,28 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-/// Looks at each line before rmcp reads it.
+/// Sees each line before rmcp does.
 pub(crate) trait LineFilter {
-    /// Whether the line is taken, so that rmcp never sees it.
+    /// Whether the line is taken out, so that rmcp never sees it.
     fn takes(&self, line: &Bytes) -> bool;
 
-    /// No more lines will come.
+    /// The input has ended.
     fn ended(&self) {}
 }
 
-/// Longer lines are passed on: rmcp drops them.
+/// Longer lines aren't filtered: rmcp drops them.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 pub(crate) struct FilteredLines<R, T: LineFilter> {
     io: R,
     taker: T,
-    /// What was read and isn't a whole line yet, for all that is known.
+    /// Read, but not filtered yet.
     held: BytesMut,
-    /// So much of it is known to hold no end of line.
+    /// How many bytes of it are known to hold no end of line.
     searched: usize,
-    /// What is rmcp's to read.
+    /// Filtered, for rmcp to read.
     passing: Bytes,
-    /// The rest of a line whose beginning was passed on is too.
+    /// The rest of a line that is too long passes like its beginning.
     is_inside_line: bool,
 }
 
@@ -41,7 +41,7 @@ impl<R, T: LineFilter> FilteredLines<R, T> {
         FilteredLines { io, taker, held, searched: 0, passing, is_inside_line: false }
     }
 
-    /// Takes the next line out or lets it pass; false if there is none.
+    /// Filters the next line; false if there is none.
     fn sift(&mut self) -> bool {
         if let Some(end) = memchr::memchr(b'\n', &self.held[self.searched..]) {
             let line = self.take(self.searched + end + 1);

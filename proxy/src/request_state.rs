@@ -1,7 +1,7 @@
-//! What a server behind us wants to see again with the answers to its questions (`requestState`) goes through the client.
+//! Seals a downstream server's `requestState`, which goes to the client and comes back with its answers.
 //!
-//! All clients are one to that server, so it can't tell who brings it back. We can: it is sealed for this client and this
-//! tool, with a key that all proxies of a database share, so that it may come back to another one, or after a restart.
+//! The server can't tell clients apart: to it they are all the proxy. So the state is sealed for one client and one tool,
+//! with a key that all proxies of a database share: it may come back to another proxy, or after a restart.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     scope::Caller,
 };
 
-/// How long a person may think, where nothing waits for the answer.
+/// How long a client may take to come back with it.
 const VALID: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
@@ -28,8 +28,8 @@ pub(crate) enum StateError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
     #[error(
-        "The requestState isn't the one that was given to you for this tool within the last hour. \
-         Call the tool without it, from the beginning."
+        "The requestState isn't one that was given to this client for this tool within the last hour. \
+         Call the tool again without it."
     )]
     Forged,
 }
@@ -68,13 +68,13 @@ impl RequestStates {
     }
 }
 
-/// Who may bring it back, and for what.
+/// Who may bring a state back, and for which tool.
 pub(crate) struct StateOwner(Vec<u8>);
 
 impl StateOwner {
     pub(crate) fn of(caller: &Caller, server: &str, tool: &str) -> StateOwner {
         let (who, scope) = (caller.principal.identity.to_string(), caller.scope());
-        // JSON, because no part of it can be mistaken for another.
+        // JSON, because its parts can't run into each other.
         let parts = json!([who, scope.org, scope.project, scope.actor, server, tool]);
         StateOwner(parts.to_string().into_bytes())
     }

@@ -1,4 +1,4 @@
-//! MCP on standard input and output. rmcp ignores lines that aren't JSON; here they get the error that JSON-RPC has for them.
+//! MCP on standard input and output. Lines that aren't JSON, which rmcp ignores, are answered with a parse error.
 
 use std::io;
 
@@ -21,8 +21,8 @@ use crate::lines::{FilteredLines, LineFilter};
 pub(crate) struct StdioTransport<R: AsyncRead + Unpin, W: AsyncWrite> {
     inner: AsyncRwTransport<RoleServer, FilteredLines<R, OnlyJson>, W>,
     unreadable: mpsc::UnboundedReceiver<serde_json::Error>,
-    /// An error on its way to the client.
-    refusal: Option<BoxFuture<'static, io::Result<()>>>,
+    /// An error that is being sent.
+    sending_error: Option<BoxFuture<'static, io::Result<()>>>,
 }
 
 /// This process' own input and output.
@@ -30,7 +30,7 @@ pub(crate) fn transport() -> StdioTransport<Stdin, Stdout> {
     StdioTransport::new(tokio::io::stdin(), tokio::io::stdout())
 }
 
-/// Takes lines that aren't JSON, and says what is wrong with them.
+/// Takes out lines that aren't JSON, and reports what is wrong with them.
 struct OnlyJson(mpsc::UnboundedSender<serde_json::Error>);
 
 impl LineFilter for OnlyJson {
@@ -54,7 +54,7 @@ where
         StdioTransport {
             inner: AsyncRwTransport::new(FilteredLines::new(input, OnlyJson(sender)), output),
             unreadable,
-            refusal: None,
+            sending_error: None,
         }
     }
 }
@@ -80,10 +80,10 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            // Kept here, because this future may be dropped at any time.
-            if let Some(refusal) = &mut self.refusal {
-                let _ = refusal.await;
-                self.refusal = None;
+            // A field, because this future may be dropped at any time.
+            if let Some(sending) = &mut self.sending_error {
+                let _ = sending.await;
+                self.sending_error = None;
             }
             let error = tokio::select! {
                 biased;
@@ -92,11 +92,11 @@ where
                     if message.is_some() {
                         return message;
                     }
-                    // The end can wait until every line was answered.
+                    // Every bad line is answered before the end.
                     self.unreadable.try_recv().ok()?
                 }
             };
-            self.refusal = Some(self.inner.send(parse_error(&error)).boxed());
+            self.sending_error = Some(self.inner.send(parse_error(&error)).boxed());
         }
     }
 

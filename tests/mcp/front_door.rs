@@ -97,7 +97,7 @@ fn slow_bodies_take_nobody_s_place() {
     let mut wire = Wire::to(&hasty);
     let (status, answer) = wire.ask(&format!("{}{{", head(1000, &token)));
     assert_eq!(status, 408, "{answer}");
-    assert!(answer.contains("\"jsonrpc\"") && answer.contains("comes too slowly"), "{answer}");
+    assert!(answer.contains("\"jsonrpc\"") && answer.contains("is too slow"), "{answer}");
     assert_eq!(hasty.metric("pml_http_refused_total{reason=\"slow_body\"}"), 1);
 }
 

@@ -126,7 +126,7 @@ fn a_call_that_ends_while_postgres_is_away_is_counted_when_it_is_back() {
     fs::write(&proceed, "").unwrap();
     runtime().block_on(running.await_response()).expect("an answer");
     eventually("a try to record it", || {
-        proxy.log().iter().any(|line| line.contains("the use of tools isn't recorded yet")).then_some(())
+        proxy.log().iter().any(|line| line.contains("can't record tool usage yet")).then_some(())
     });
     cluster.start_again();
     let mut sql = database.connect();

@@ -161,7 +161,7 @@ fn whoever_offers_nothing_is_asked_nothing() {
     let agent = Agent::connect(&proxy.url, Era::Sessions);
     assert_eq!(
         answers(&agent.call("mcp__moody__ask", one_question()))[0],
-        declined("the client doesn't offer it")
+        declined("the client doesn't support it")
     );
 }
 
@@ -181,7 +181,7 @@ fn with_calls_of_several_clients_under_way_nobody_is_asked() {
             .is_ok_and(|journal| journal.contains("waiting"))
             .then_some(())
     });
-    let why = "calls of several clients are under way at the server, and it doesn't say which one it asks";
+    let why = "calls of several clients are running at the server, and it doesn't say which one it asks";
     assert_eq!(answers(&anns.call("mcp__moody__ask", one_question()))[0], declined(why));
     runtime().block_on(waiting.cancel(None)).unwrap();
     eventually("only ann is left", || {
@@ -279,7 +279,7 @@ fn what_a_server_wants_to_see_again_is_worth_nothing_to_others() {
     forged.replace_range(forged.len() - 2.., "AA");
     for (agent, state) in [(&bob, state), (&ann, forged.as_str()), (&ann, "{}")] {
         let error = greet(agent, name(), Some(state)).unwrap_err().to_string();
-        assert!(error.contains("isn't the one that was given to you"), "{error}");
+        assert!(error.contains("isn't one that was given to this client"), "{error}");
     }
     // Another proxy of the same database takes it, as this one would after a restart.
     let again = place.proxy(&["--require-token"]);

@@ -325,10 +325,10 @@ fn a_server_killed_with_9_keeps_its_tools_and_comes_back() {
     assert_eq!(lost["isError"], true, "{lost}");
     assert!(lost.to_string().contains("was killed (SIGKILL)"), "{lost}");
     let hi = json!({"message": "hi"});
-    // While a start is being tried, there is no next try.
+    // During a restart there is no next attempt.
     let message = eventually("it can't be started again", || {
         let message = agent.failure("mcp__everything__echo", hi.clone());
-        (message.contains("not today") && message.contains("the next try is in")).then_some(message)
+        (message.contains("not today") && message.contains("the next attempt is in")).then_some(message)
     });
     assert!(message.contains("\"everything\" is down"), "{message}");
     let from_code =

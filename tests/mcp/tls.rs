@@ -87,7 +87,7 @@ fn a_certificate_is_served_and_replaced_without_dropping_anybody() {
     fs::write(folder.path().join("key.pem"), "no key").unwrap();
     proxy.signal("HUP");
     eventually("the log says so", || {
-        let is_said = |line: &String| line.contains("stays the one it was") && line.contains("key.pem");
+        let is_said = |line: &String| line.contains("keeping the old one") && line.contains("key.pem");
         proxy.log().iter().any(is_said).then_some(())
     });
     assert!(connect(&proxy, &second).is_ok());
@@ -120,10 +120,10 @@ fn wrong_files_are_refused_at_the_start() {
     certificate(folder.path());
     fs::write(path("empty.pem"), "").unwrap();
     for (cert, key, says) in [
-        ("missing.pem", "key.pem", "missing.pem can't be read"),
-        ("empty.pem", "key.pem", "empty.pem has no certificate"),
-        ("cert.pem", "empty.pem", "empty.pem has no private key"),
-        ("cert.pem", "other.pem", "other.pem can't be used together"),
+        ("missing.pem", "key.pem", "missing.pem: can't read the certificate"),
+        ("empty.pem", "key.pem", "empty.pem: no certificate found"),
+        ("cert.pem", "empty.pem", "empty.pem: no private key found"),
+        ("cert.pem", "other.pem", "other.pem don't match"),
     ] {
         let output = pml()
             .args(["serve", "--bind", "127.0.0.1:0", "--database-url", "postgres://nobody@localhost/none"])

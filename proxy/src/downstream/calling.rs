@@ -1,4 +1,4 @@
-//! One call on its way: sent once, bounded in time, cancellable, its answer passed on as it is.
+//! Sends one call: once, with a timeout, cancellable, its answer passed on unchanged.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,10 +26,10 @@ use super::{
     tap::OpenCall,
 };
 
-/// How often a server may ask back before it answers.
+/// How many times a server may ask before it answers.
 const MOST_ROUNDS: usize = 10;
 
-/// Calls a tool. A call that was sent is never sent again.
+/// Calls a tool.
 pub(super) async fn call(
     server: &Arc<Server>,
     call: &Call,
@@ -54,7 +54,7 @@ pub(super) async fn call(
         };
         match sent {
             SendOutcome::Answered(answer) => return Ok(answer),
-            // The server has refused it unread, because it doesn't know our session: nothing was done yet.
+            // The server rejected it because it has lost our session, so nothing was done yet.
             SendOutcome::SessionLost if !is_renewed => {
                 is_renewed = true;
                 connection.report(Broken::SessionLost);
@@ -62,14 +62,14 @@ pub(super) async fn call(
                 connection = calling.connection().await?;
             }
             SendOutcome::SessionLost => {
-                let reason = "it forgets the session again and again".to_owned();
+                let reason = "it loses the session again and again".to_owned();
                 return Err(DownstreamError::Down { server: server.name.clone(), reason, next_try: None });
             }
         }
     }
 }
 
-/// What became of a call on one connection.
+/// What came of a call on one connection.
 enum SendOutcome<T> {
     Answered(T),
     SessionLost,
@@ -108,7 +108,8 @@ impl Calling<'_> {
         }
     }
 
-    /// Asks until the server answers; what it asks back is answered, or is the answer if the client can only be asked so.
+    /// Repeats the call until the server answers. Its questions are answered, or returned to a client that answers them with
+    /// another call.
     async fn converse(
         &self,
         connection: &Arc<Connection>,
@@ -122,7 +123,7 @@ impl Calling<'_> {
             };
             let answer = match answer {
                 ServerResult::CallToolResult(mut result) => {
-                    // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
+                    // Older servers omit it, newer clients require it, and rmcp removes it for older clients.
                     result.result_type = Some(rmcp::model::ResultType::COMPLETE);
                     result.into()
                 }
@@ -182,17 +183,17 @@ impl Calling<'_> {
             WaitOutcome::Answered(Ok(result)) => Ok(SendOutcome::Answered(result)),
             WaitOutcome::Answered(Err(error)) => self.failed(connection, error).await,
             WaitOutcome::Cancelled => {
-                pending.cancel("the caller cancelled it");
+                pending.cancel("cancelled by the caller");
                 Err(self.cancelled())
             }
             WaitOutcome::TimedOut => {
-                pending.cancel("it took too long");
+                pending.cancel("timeout");
                 Err(self.timed_out())
             }
         }
     }
 
-    /// Sends the arguments as they are, past rmcp.
+    /// Sends the raw arguments, bypassing rmcp.
     async fn pass_through(
         &self,
         connection: &Arc<Connection>,
@@ -268,7 +269,7 @@ impl Calling<'_> {
                 Err(DownstreamError::Lost { server, tool, reason })
             }
             ServiceError::UnexpectedResponse => {
-                let what = "it has another form".to_owned();
+                let what = "it is another kind of result".to_owned();
                 Err(DownstreamError::BadAnswer { server, tool, what })
             }
             error => {
@@ -278,7 +279,7 @@ impl Calling<'_> {
         }
     }
 
-    /// Since 2026-07-28 a server hears with each call what its client has and wants.
+    /// Since 2026-07-28 each call carries its client's capabilities and log level.
     fn options(&self, connection: &Connection) -> PeerRequestOptions {
         let options = PeerRequestOptions::no_options();
         if connection.info.protocol_version.has_initialize() {
@@ -295,7 +296,7 @@ impl Calling<'_> {
         options.with_meta(meta)
     }
 
-    /// Whether the client can be asked, in one way or the other.
+    /// Whether the client can be asked, by a request or in an answer.
     fn can_answer(&self) -> bool {
         let client = self.context.client.as_ref();
         client.is_some_and(|client| self.context.may_ask_back || client.era() == ClientEra::Asked)
@@ -306,23 +307,23 @@ impl Calling<'_> {
         self.context.may_ask_back && client.is_some_and(|client| client.era() == ClientEra::AsksAgain)
     }
 
-    /// What the client says to each question, or a person would who says no.
+    /// The client's answer to each question; without a client, a refusal.
     async fn answers(&self, asked: InputRequiredResult) -> Result<InputResponses, DownstreamError> {
         let _pause = self.clock.pause();
         let mut responses = InputResponses::new();
         for (key, input) in asked.input_requests.unwrap_or_default() {
             let Some(question) = Question::of_input(input) else {
-                return Err(self.bad_answer("it asks something that isn't known here".to_owned()));
+                return Err(self.bad_answer("it asks an unknown kind of question".to_owned()));
             };
             let answer = match &self.context.client {
                 Some(client) => tokio::select! {
                     answer = client.ask(question, RequestMetaObject::new()) => answer,
                     () = self.context.cancel.cancelled() => return Err(self.cancelled()),
                 },
-                None => question.refused("the call has no client to be asked"),
+                None => question.refused("the call has no client to ask"),
             };
             let answer = answer.map_err(|error| {
-                self.bad_answer(format!("it asks for what isn't available: {}", error.message))
+                self.bad_answer(format!("its question can't be answered: {}", error.message))
             })?;
             responses.insert(key, serde_json::to_value(answer).unwrap_or_default());
         }
@@ -336,15 +337,15 @@ impl Calling<'_> {
 
     fn other(&self, answer: ServerResult) -> Result<CallToolResult, DownstreamError> {
         let what = match answer {
-            // `{}` says that it worked and that there is nothing to say.
+            // `{}` is success without content.
             ServerResult::EmptyResult(_) => return Ok(CallToolResult::default()),
             ServerResult::CustomResult(custom) => match serde_json::from_value::<CallToolResult>(custom.0) {
                 Ok(result) => return Ok(result),
                 Err(error) => error.to_string(),
             },
-            ServerResult::InputRequiredResult(_) => format!("it asked back more than {MOST_ROUNDS} times"),
-            ServerResult::CreateTaskResult(_) => "it made a task, which wasn't asked for".to_owned(),
-            _ => "it has another form".to_owned(),
+            ServerResult::InputRequiredResult(_) => format!("it asked more than {MOST_ROUNDS} times"),
+            ServerResult::CreateTaskResult(_) => "it created a task, which wasn't requested".to_owned(),
+            _ => "it is another kind of result".to_owned(),
         };
         Err(self.bad_answer(what))
     }

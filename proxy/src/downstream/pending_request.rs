@@ -1,4 +1,4 @@
-//! A request whose answer is awaited. Dropped before the answer came, it cancels the request.
+//! A request that waits for its answer. Dropping it before that cancels the request.
 
 use rmcp::{
     ServiceError,
@@ -24,7 +24,7 @@ impl<R: ServiceRole> PendingRequest<R> {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let reason = Some(reason.to_owned());
-            // Not awaited: a peer that hangs may not even read it.
+            // Not awaited: a peer that hangs doesn't read it.
             runtime.spawn(async move { drop(handle.cancel(reason).await) });
         }
     }
@@ -32,6 +32,6 @@ impl<R: ServiceRole> PendingRequest<R> {
 
 impl<R: ServiceRole> Drop for PendingRequest<R> {
     fn drop(&mut self) {
-        self.cancel("nobody waits for the answer any more");
+        self.cancel("the caller is gone");
     }
 }

@@ -1,4 +1,4 @@
-//! What a server may ask its client during a call, and the answer when there is nobody to be asked.
+//! The questions of servers: elicitation, sampling and roots, and the answers when nobody can be asked.
 
 #![expect(deprecated, reason = "sampling and roots are, but servers use them")]
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 const ELICITATION: &str = "elicitation/create";
 
-/// One question, and what a client must have declared to be asked it.
+/// A question, and its kind, which the client must support.
 pub(super) struct Question {
     pub(super) request: ServerRequest,
     kind: QuestionKind,
@@ -22,11 +22,11 @@ enum QuestionKind {
     Form,
     /// A person opens a page.
     Url,
-    /// A language model goes on with a text.
+    /// A language model continues a conversation.
     Sampling,
-    /// A language model does so with tools.
+    /// The same with tools.
     SamplingWithTools,
-    /// Which folders it works in.
+    /// The client's folders.
     Roots,
 }
 
@@ -43,14 +43,14 @@ impl QuestionKind {
 }
 
 impl Question {
-    /// Of a request that is one; any other comes back.
+    /// The question that a request is; any other request is returned.
     pub(super) fn of(request: ServerRequest) -> Result<Question, Box<ServerRequest>> {
         let kind = match &request {
             ServerRequest::ElicitRequest(asked) => match asked.params {
                 ElicitRequestParams::UrlElicitationParams { .. } => QuestionKind::Url,
                 _ => QuestionKind::Form,
             },
-            // A form that rmcp doesn't know; the client may.
+            // A form that rmcp can't parse, but the client may.
             ServerRequest::CustomRequest(custom) if custom.method == ELICITATION => QuestionKind::Form,
             ServerRequest::CreateMessageRequest(asked) => {
                 if asked.params.tools.is_some() || asked.params.tool_choice.is_some() {
@@ -65,7 +65,7 @@ impl Question {
         Ok(Question { request, kind })
     }
 
-    /// Of what an `InputRequiredResult` asks.
+    /// A question of an `InputRequiredResult`.
     pub(super) fn of_input(input: InputRequest) -> Option<Question> {
         let request = match input {
             InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
@@ -85,7 +85,7 @@ impl Question {
         let elicitation = capabilities.elicitation.as_ref();
         let sampling = capabilities.sampling.as_ref();
         match self.kind {
-            // A client that says nothing more has forms: there was nothing else once.
+            // Without details it means forms, the only kind at first.
             QuestionKind::Form => elicitation.is_some_and(|has| has.form.is_some() || has.url.is_none()),
             QuestionKind::Url => elicitation.is_some_and(|has| has.url.is_some()),
             QuestionKind::Sampling => sampling.is_some(),
@@ -94,7 +94,7 @@ impl Question {
         }
     }
 
-    /// The answer when nobody can be asked: a person's no, no folders, no language model.
+    /// The answer when nobody can be asked: declined, no folders, or an error.
     pub(super) fn refused(&self, why: &str) -> Result<ClientResult, ErrorData> {
         match self.kind {
             QuestionKind::Form | QuestionKind::Url => {
@@ -105,7 +105,7 @@ impl Question {
             }
             QuestionKind::Roots => Ok(ClientResult::ListRootsResult(ListRootsResult::default())),
             QuestionKind::Sampling | QuestionKind::SamplingWithTools => {
-                let message = format!("No {} here: {why}.", self.shown());
+                let message = format!("No {} available: {why}.", self.shown());
                 Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
             }
         }

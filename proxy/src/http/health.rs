@@ -1,4 +1,4 @@
-//! `/healthz`: the process answers. `/readyz`: it can serve. `/metrics`: for Prometheus, on this machine.
+//! `/healthz`: the process runs. `/readyz`: it can serve. `/metrics`: for Prometheus on this machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,18 +13,18 @@ use serde_json::json;
 use super::{connections::Connections, door::HttpPeer, session::OwnedSessions};
 use crate::{
     app::App,
-    rebinding::{HostPattern, asked_as, is_named},
+    rebinding::{HostPattern, is_allowed_host, requested_host},
 };
 
 pub(super) struct Watch {
     pub app: Arc<App>,
     pub sessions: Arc<OwnedSessions>,
     pub connections: Arc<Connections>,
-    /// The names of this machine.
+    /// Allowed hosts.
     pub hosts: Vec<HostPattern>,
 }
 
-/// Whoever asks has little patience.
+/// Health checks have short timeouts themselves.
 const DATABASE_ANSWER: Duration = Duration::from_secs(2);
 
 pub(super) async fn alive() -> &'static str {
@@ -50,16 +50,16 @@ pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// Numbers about all tenants, so not for everyone who can reach the port.
+/// They are about all tenants, so only this machine may read them.
 pub(super) async fn metrics(
     State(watch): State<Arc<Watch>>,
     Extension(peer): Extension<HttpPeer>,
     request: Request,
 ) -> Response {
-    // A page whose name was made to point here asks from this machine too, but under its own name.
-    let asked = asked_as(request.uri(), request.version(), request.headers());
-    if !peer.sender.is_local || !is_named(asked.ok().flatten(), &watch.hosts) {
-        return (StatusCode::FORBIDDEN, "Metrics are for this machine only.\n").into_response();
+    // Protects against DNS rebinding: a page's request comes from this machine too, but with the page's host.
+    let host = requested_host(request.uri(), request.version(), request.headers());
+    if !peer.sender.is_local || !is_allowed_host(host.ok().flatten(), &watch.hosts) {
+        return (StatusCode::FORBIDDEN, "Metrics are available only on this machine.\n").into_response();
     }
     let readings = watch.app.readings(watch.sessions.count(), watch.connections.count());
     let text = watch.app.metrics.render(readings);

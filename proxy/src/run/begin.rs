@@ -1,4 +1,4 @@
-//! Begins what a client calls: asks Postgres for the plan, and carries it out.
+//! Begins a client's call: gets its plan from Postgres and carries it out.
 
 use rmcp::model::{CallToolResponse, CallToolResult, ErrorData, JsonObject};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
     tools::{answer, cache::ServerTool},
 };
 
-/// How the names of servers' tools and of capabilities begin.
+/// The prefix of all tools that are listed for servers and capabilities.
 const WIRE_PREFIX: &str = "mcp__";
 
 /// `pml_execute`: code, a capability by name, or an intent.
@@ -38,7 +38,7 @@ pub(crate) async fn execute(job: Job, mut request: JsonObject) -> Result<CallToo
     }
 }
 
-/// A tool of the list: a capability, or a downstream server's.
+/// A listed tool: a capability, or a downstream server's.
 pub(crate) async fn call_listed(
     job: Job,
     name: &str,
@@ -46,7 +46,7 @@ pub(crate) async fn call_listed(
     input: Input,
 ) -> Result<CallToolResponse, CallFailure> {
     let answered = match job.app.tools.cache.server_tool(job.caller.scope(), name) {
-        // Postgres has nothing to add.
+        // Cached, so Postgres needn't be asked.
         Some(ServerTool { server, tool }) => {
             let call = Call { server, tool, body: CallBody::Parsed(Some(arguments)) };
             job.detached(|job| async move { call_tool(&job, &call, input).await.map(Outcome::Tool) }).await
@@ -111,7 +111,7 @@ impl From<StateError> for CallFailure {
     }
 }
 
-/// Asks Postgres what the name stands for, and remembers it if it is a server's tool.
+/// Looks the name up in Postgres, and caches it if it is a server's tool.
 async fn begin_and_call(
     job: Job,
     name: String,
@@ -137,7 +137,7 @@ async fn begin_and_call(
     carry_out(job, plan, input, &permit).await
 }
 
-/// Whether the request brings something to keep, rather than calling what is kept.
+/// Whether the request brings new code, rather than calling a capability.
 fn brings_code(request: &JsonObject) -> bool {
     request.contains_key("code") || request.contains_key("source")
 }
@@ -173,5 +173,5 @@ async fn carry_out(job: Job, plan: Plan, input: Input, permit: &RunPermit) -> Re
 }
 
 fn interrupted() -> CallToolResult {
-    answer::failure("The call ended without an answer, because of an error in the proxy; its log says more.")
+    answer::failure("The call failed because of an internal error of the proxy; see its log.")
 }

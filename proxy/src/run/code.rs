@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{database::DatabaseError, limits::RunPermit};
 
-/// Results above it take their tenant's turn.
+/// Results of this size are handled one at a time for each tenant.
 const LARGE_RESULT: usize = 512 * 1024;
 
 impl Job {
-    /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
+    /// Runs a plan and records its outcome; the answer is that of `pml_execute`.
     pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
@@ -36,7 +36,7 @@ impl Job {
             found: DynamicCapabilities::default(),
         };
         let calls = Calls::new(&shared);
-        self.steps.tell(|| Step::Code);
+        self.steps.report(|| Step::Code);
         let started = Instant::now();
         let running = self.app.workers.run(run, &calls);
         let outcome = tokio::select! {
@@ -46,7 +46,7 @@ impl Job {
                 RunOutcome::stopped(RunErrorKind::Cancelled, message, started.elapsed(), calls.take())
             }
             () = self.app.lifecycle.end_calls.cancelled() => {
-                let message = "The proxy was shut down before the run had ended.";
+                let message = "The proxy was shut down during the run.";
                 RunOutcome::stopped(RunErrorKind::Shutdown, message, started.elapsed(), calls.take())
             }
         };
@@ -58,7 +58,7 @@ impl Job {
                 outcome.without_result(RunErrorKind::Limit, &reached.to_string())
             }
         };
-        // One large result of a tenant at a time: each takes processors here and in Postgres.
+        // Large results take CPU time here and in Postgres.
         let large = bytes >= LARGE_RESULT;
         let _turn = if large { self.app.large_results.enter(&tenant, 0).await.ok() } else { None };
         let error_kind = outcome.error.as_ref().map(|error| error.kind);
@@ -80,7 +80,7 @@ impl Job {
     }
 }
 
-/// The configured limits, with no more time than the request asks for.
+/// The configured limits, with the request's timeout if that is shorter.
 fn limits(configured: &Limits, timeout_ms: Option<u64>) -> Limits {
     let wall_time = timeout_ms
         .map_or(configured.wall_time, |ms| Duration::from_millis(ms.max(1)).min(configured.wall_time));

@@ -1,4 +1,4 @@
-//! What came of a run, as `pml_finish` takes it.
+//! The outcome of a run, as `pml_finish` takes it.
 
 use std::time::Duration;
 
@@ -122,13 +122,13 @@ pub(super) struct Task {
     /// The number of the call in its run.
     #[serde(skip)]
     pub(super) number: u32,
-    /// `false` if the code left it running, or never looked at its failure.
+    /// `false` if the code didn't await it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) awaited: Option<bool>,
-    /// The line that made it, told of calls that weren't awaited.
+    /// Its line, if it wasn't awaited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u32>,
-    /// What a capability did inside.
+    /// The run of a capability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<Box<RunOutcome>>,
 }
@@ -150,7 +150,7 @@ impl From<CallKind> for TaskKind {
 }
 
 impl RunOutcome {
-    /// The sandbox's outcome with the calls as we answered them.
+    /// The sandbox's outcome, with the recorded calls.
     pub(super) fn of(outcome: Outcome, mut tasks: Vec<Task>) -> RunOutcome {
         let (result, error) = match outcome.result {
             Ok(result) => (Some(result), None),
@@ -176,7 +176,7 @@ impl RunOutcome {
         }
     }
 
-    /// A run that was stopped, with the calls that it had made.
+    /// A run that was stopped, with its calls so far.
     pub(super) fn stopped(kind: RunErrorKind, message: &str, took: Duration, tasks: Vec<Task>) -> RunOutcome {
         RunOutcome {
             success: false,

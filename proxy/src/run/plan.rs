@@ -1,4 +1,4 @@
-//! The plan that `pml_begin` makes of a request.
+//! The plan that `pml_begin` returns for a request.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use uuid::Uuid;
 
 use crate::downstream::{Call, CallBody};
 
-/// What is to be done.
+/// What to do.
 pub enum Plan {
-    /// Run code here.
+    /// Run code in the sandbox.
     Run(Box<RunPlan>),
     /// Call a tool of a downstream server.
     Tool(Call),
-    /// Nothing is to be run; this is the answer.
+    /// Nothing to run; this is the answer.
     Answer(Value),
 }
 
@@ -28,18 +28,18 @@ pub struct RunPlan {
     pub args: Json,
     pub name: Option<String>,
     pub timeout_ms: Option<u64>,
-    /// The capabilities that the code may call, also those that only nested ones call, by the target of the call.
+    /// The capabilities that the code calls, directly or nested, by the target of the call.
     #[serde(default)]
     pub capabilities: HashMap<String, Nested>,
-    /// What stands for those that were deleted or can't be seen any more, by the target of the call.
+    /// Names for those that were deleted or can't be seen, by the target of the call.
     #[serde(default)]
     pub missing: HashMap<String, String>,
 }
 
-/// What `pml_callable` knows of a capability that code names only while it runs.
+/// What `pml_callable` returns for a capability that code names only at run time.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Callable {
-    /// The target that stands for it; `None` if there is no such capability.
+    /// Its target; `None` if there is no such capability.
     pub key: Option<String>,
     #[serde(default)]
     pub capabilities: HashMap<String, Nested>,
@@ -47,7 +47,7 @@ pub(super) struct Callable {
     pub missing: HashMap<String, String>,
 }
 
-/// A capability that the code may call.
+/// A capability that the code calls.
 #[derive(Debug, Deserialize)]
 pub struct Nested {
     pub name: String,
@@ -97,7 +97,7 @@ impl RunPlan {
         });
     }
 
-    /// Names for the FQDNs that the linked code calls by and agents never see.
+    /// Names for the FQDNs in the linked code, which agents never see.
     pub fn names(&self) -> HashMap<String, String> {
         let called = self.capabilities.iter().map(|(key, nested)| (key.clone(), nested.name.clone()));
         called.chain(self.missing.clone()).collect()

@@ -1,4 +1,4 @@
-//! The tools that a scope has: the built-in ones, its capabilities, and those of the downstream servers.
+//! The tools of a scope: the built-in ones, its capabilities, and those of the downstream servers.
 
 pub mod answer;
 mod ask;
@@ -22,9 +22,10 @@ use builtin::Builtins;
 use cache::ToolCache;
 use registration::Registration;
 
+/// How long a list waits for Postgres if there is an older list to fall back on.
 const SHORT_WAIT: Duration = Duration::from_secs(2);
 
-/// The tools of all scopes that are in use.
+/// The tools of all scopes in use.
 pub struct Catalog {
     database: Database,
     servers: Downstreams,
@@ -49,16 +50,15 @@ impl Catalog {
         })
     }
 
-    /// All tools of the caller's scope, on one page: most clients read no second one.
+    /// All tools of the caller's scope on one page, because most clients read no second one.
     pub async fn list(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
         self.register_servers(caller).await;
         let last = self.cache.last_list(caller.scope());
-        // With something to fall back on, nobody needs to wait for Postgres for long.
         let database =
             if last.is_some() { self.database.in_a_hurry(SHORT_WAIT) } else { self.database.clone() };
         let tools = match self.current(caller, &database).await {
             Err(error) if error.is_passing() => {
-                tracing::warn!(%error, "the last known list of tools is given");
+                tracing::warn!(%error, "falling back to the last list of tools");
                 last.ok_or(error)?
             }
             listed => listed?,
@@ -67,7 +67,7 @@ impl Catalog {
         Ok(tools)
     }
 
-    /// The list as it is now, for those who were given one before.
+    /// The current list, to compare with what subscribers have.
     pub(crate) async fn list_again(&self, scope: &Scope) -> Result<Arc<Vec<Tool>>, DatabaseError> {
         let caller = Caller::proxy(scope.clone());
         self.current(&caller, &self.database.in_a_hurry(SHORT_WAIT)).await
@@ -106,7 +106,7 @@ fn listed(row: ToolRow) -> Tool {
         None => described(row.description, row.input_schema, row.output_schema),
     };
     if tool.input_schema.get("type") != Some(&json!("object")) {
-        // MCP wants an object's schema, whatever was inferred or registered.
+        // MCP requires the schema of an object.
         Arc::make_mut(&mut tool.input_schema).insert("type".into(), json!("object"));
     }
     tool.name = row.tool_name.into();
@@ -118,7 +118,7 @@ fn listed(row: ToolRow) -> Tool {
     tool
 }
 
-/// A tool as its server lists it; if MCP has no such tool, what can be used of it.
+/// A tool as its server lists it; if rmcp can't parse it, its main fields.
 fn defined(definition: &RawValue) -> Tool {
     serde_json::from_str(definition.get()).unwrap_or_else(|_| {
         let mut parts: JsonObject = serde_json::from_str(definition.get()).unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
     use super::defined;
 
     #[test]
-    fn a_tool_that_mcp_does_not_know_is_listed_as_far_as_it_goes() {
+    fn the_main_fields_of_an_invalid_tool_are_listed() {
         let tool = json!({"name": "a", "title": 5, "description": "d", "outputSchema": {"type": "object"}});
         let tool = defined(&to_raw_value(&tool).unwrap());
         assert_eq!((tool.description.as_deref(), tool.title.as_deref()), (Some("d"), None));

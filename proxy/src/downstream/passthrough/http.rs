@@ -1,4 +1,4 @@
-//! Calls of a server behind HTTP: one request each, whose answer is its response or comes on its stream.
+//! Raw calls of an HTTP server: one request each, answered in its response or on its stream.
 
 use std::{
     sync::{
@@ -29,7 +29,7 @@ use crate::downstream::{
     tap::NoAddressee,
 };
 
-/// How long a stream may take to end once its answer came; if it does, its connection is used again.
+/// How long a stream may take to end after its answer; then its connection is reused.
 const ENDING: Duration = Duration::from_secs(1);
 
 pub(in crate::downstream) struct HttpPassthrough {
@@ -41,7 +41,7 @@ pub(in crate::downstream) struct HttpPassthrough {
 }
 
 impl HttpPassthrough {
-    /// `None` if the server wasn't greeted as those with sessions are.
+    /// `None` if the server's protocol has no sessions.
     pub(in crate::downstream) fn new(
         name: String,
         client: HttpClient,
@@ -71,7 +71,7 @@ impl HttpPassthrough {
         }
     }
 
-    /// Waits for the answer on a stream, and on those that go on where one broke off.
+    /// Waits for the reply on a stream, and resumes it if it breaks.
     async fn on_streams(&self, id: u64, mut events: Events) -> Result<RawReply, ServiceError> {
         let (mut last, mut wait, mut times) = (None, None, 0);
         loop {
@@ -96,7 +96,7 @@ impl HttpPassthrough {
         }
     }
 
-    /// The answer, if the message is the one. Whatever else the server says is for nobody, but that its tools changed.
+    /// The reply, if the message is the one. Of all others only changed tools and questions matter.
     fn heard(&self, id: u64, data: Bytes) -> Option<RawReply> {
         let message: Message<'_> = serde_json::from_slice(&data).ok()?;
         if message.answers() == Some(id) {
@@ -112,7 +112,7 @@ impl HttpPassthrough {
         None
     }
 
-    /// The server asks something, and there is nobody to be asked.
+    /// Declines a question: a raw call has no client to ask.
     fn decline(&self, data: &Bytes) {
         let Ok(ServerJsonRpcMessage::Request(asked)) = serde_json::from_slice(data) else { return };
         let message = match refused(&self.name, asked.request, NoAddressee::NoClient) {
@@ -145,7 +145,7 @@ fn failed(error: HttpError) -> ServiceError {
     ServiceError::TransportSend(DynamicTransportError::from_parts("http", kind, Box::new(error)))
 }
 
-/// Reads what is left, so that the connection can be used again.
+/// Reads the rest, so that the connection can be reused.
 fn end(mut events: Events) {
     let ending = async move { while events.next().await.is_some() {} };
     let mut ending = Box::pin(ending);
@@ -154,7 +154,7 @@ fn end(mut events: Events) {
     }
 }
 
-/// A call under way. Dropped before its answer came, it is cancelled.
+/// A running call. Dropping it before its reply came cancels it.
 struct CancelOnDrop<'a> {
     client: &'a HttpClient,
     server: &'a Arc<Greeted>,

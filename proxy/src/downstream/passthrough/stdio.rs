@@ -1,4 +1,4 @@
-//! Raw calls of a server on standard input and output, and who waits for their answers.
+//! Raw calls of a server on stdio, and the routing of its replies.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ pub(super) async fn call(
     awaited.answer().await?.into_raw()
 }
 
-/// Who waits for answers that come by standard output.
+/// Routes the replies on a server's output to the calls that wait for them.
 #[derive(Default)]
 pub(in crate::downstream) struct ReplyRouter {
     pending: Mutex<PendingCalls>,
@@ -40,7 +40,7 @@ pub(in crate::downstream) struct ReplyRouter {
 
 #[derive(Default)]
 struct PendingCalls {
-    /// The output has ended: no answer will come.
+    /// The output has ended: no more replies.
     ended: bool,
     senders: HashMap<u64, oneshot::Sender<RawReply>>,
 }
@@ -64,14 +64,14 @@ impl ReplyRouter {
 }
 
 impl LineFilter for Arc<ReplyRouter> {
-    /// Whether the line is an answer to one of these calls, which then has it.
+    /// Whether the line is the reply to a raw call.
     fn takes(&self, line: &Bytes) -> bool {
         if self.count.load(Ordering::Relaxed) == 0 {
             return false;
         }
         let Ok(message) = serde_json::from_slice::<Message<'_>>(line) else { return false };
         let Some(id) = message.answers() else { return false };
-        // One that nobody waits for any more is also not rmcp's.
+        // A late reply to a cancelled call isn't rmcp's either.
         if let Some(sender) = self.lock().senders.remove(&id) {
             let _ = sender.send(message.reply_in(line));
         }
@@ -85,7 +85,7 @@ impl LineFilter for Arc<ReplyRouter> {
     }
 }
 
-/// A call under way. Dropped before its answer came, it is cancelled.
+/// A running call. Dropping it before its reply came cancels it.
 struct PendingCall {
     id: u64,
     receiver: Option<oneshot::Receiver<RawReply>>,
@@ -111,7 +111,7 @@ impl Drop for PendingCall {
                 "method": "notifications/cancelled",
                 "params": {"requestId": self.id, "reason": CANCELLED},
             });
-            // A server that is gone needs no word of it.
+            // The server may be gone.
             let _ = self.output.send(format!("{cancelled}\n").as_bytes());
         }
     }
