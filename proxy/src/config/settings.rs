@@ -189,7 +189,7 @@ pub struct Settings {
     #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().organisation)]
     pub limit_organisation: usize,
 
-    /// How long a client with an open question may be disconnected before its call is cancelled; not 0
+    /// How long a client with a question may be disconnected before its call is cancelled; not 0
     #[arg(
         long,
         value_name = "SECONDS",
@@ -238,7 +238,7 @@ pub struct Settings {
     #[arg(long, value_name = "N", help_heading = HTTP)]
     pub max_connections_per_address: Option<usize>,
 
-    /// Timeout of a TLS handshake, and of a request's head from its first byte (the first request: from the connection)
+    /// Timeout of a TLS handshake, and of a request's head, from its first byte or from the connection
     #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 10.0)]
     pub header_timeout: f64,
 
