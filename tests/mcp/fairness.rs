@@ -1,4 +1,4 @@
-//! One tenant does what it can to be in the way of another, whose runs end all the same while the attack is under way.
+//! One tenant tries to block another, whose runs succeed while the attack is running.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use rmcp::{RoleClient, service::RequestHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A proxy, somebody who attacks and somebody of another organisation who only wants to work.
+/// A proxy, an attacker, and a quiet tenant of another organisation.
 struct Place {
     database: Database,
     folder: TempDir,
@@ -247,7 +247,7 @@ fn slow_bodies_hold_up_nobody() {
         })
         .collect();
     place.waits_for("pml_http_connections", 100.0);
-    // Not even the one who sends them: a body that isn't there yet has nobody's place.
+    // Not even their sender: an unfinished body holds no permit.
     let answer = place.attacker().ask("pml_execute", json!({"code": "return 1"}));
     assert_eq!(answer["result"], 1);
     place.others_can_work();

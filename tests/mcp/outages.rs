@@ -1,4 +1,4 @@
-//! What breaks, breaks alone and mends itself: Postgres, the pool, workers, the proxy.
+//! Failures of Postgres, the pool, workers and the proxy stay isolated and recover.
 
 use pml_tests::{
     Ask, Cluster, Database,
@@ -33,7 +33,7 @@ fn postgres_restarts_in_the_middle_of_a_run() {
         });
     }
     cluster.stop();
-    // An agent in the middle of its work keeps its tools.
+    // Agents keep their tools.
     assert_eq!(first.tool_names(), list);
     let message = second.failure("cap_list", json!({}));
     assert!(message.contains("Postgres can't be reached"), "{message}");
@@ -44,7 +44,7 @@ fn postgres_restarts_in_the_middle_of_a_run() {
         other => panic!("{other:?}"),
     };
     assert_eq!(answer.structured_content.as_ref().unwrap()["result"], "done", "{}", text(&answer));
-    // Exactly once, and everybody is told to look again.
+    // Recorded exactly once, and all clients are notified.
     let mut client = database.connect();
     assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 1);
     assert_eq!(
@@ -62,7 +62,7 @@ fn postgres_restarts_in_the_middle_of_a_run() {
 fn what_was_answered_survives_a_crash_of_postgres() {
     let (cluster, database) = own_cluster();
     let mut client = database.connect();
-    // Nothing is written by itself, so that only what somebody waited for is there afterwards.
+    // Without background flushes, only what was waited for survives.
     client.batch_execute("ALTER SYSTEM SET wal_writer_delay = '10s'").unwrap();
     drop(client);
     cluster.stop();
@@ -88,7 +88,7 @@ fn a_run_that_postgres_forgot_in_a_crash_is_answered_and_says_so() {
     let agent = Agent::connect(&proxy.url, Era::Sessions);
     let running = agent.start_call("pml_execute", json!({"code": SLOW, "name": "slow:one"}));
     let mut client = database.connect();
-    // The beginning of a run isn't waited for, so a crash in the same moment takes it away.
+    // The start of a run isn't flushed, so a crash right after it loses it.
     eventually("the run begins", || {
         (client.execute("DELETE FROM pml.workflow_state", &[]).unwrap() == 1).then_some(())
     });
@@ -135,7 +135,7 @@ fn an_exhausted_pool_is_said_and_passes() {
     };
     // On a slow machine the first connection takes longer than its patience.
     succeeds("pml_execute", json!({"code": "return 1", "name": "num:one"}));
-    // Whoever begins a run now waits for this lock, and holds the only connection.
+    // The next run waits for this lock, and holds the only connection.
     let mut client = database.connect();
     let mut lock = client.transaction().unwrap();
     lock.batch_execute("LOCK TABLE pml.workflow_state").unwrap();
@@ -196,7 +196,7 @@ fn a_killed_proxy_leaves_no_processes_and_no_half_things() {
         stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.starts_with(" Z"))
     };
     eventually("its workers are gone", || workers.iter().all(is_gone).then_some(()));
-    // What was acknowledged is there, what wasn't is not; another proxy goes on.
+    // Only answered runs are stored; another proxy continues.
     let next = ProxySetup::new(&database).start();
     let agent = Agent::connect(&next.url, Era::Stateless);
     let names = agent.tool_names();

@@ -1,4 +1,4 @@
-//! Calls passed on to servers: Postgres isn't asked each time, yet a name means what Postgres says, and each call counts once.
+//! Calls of servers' tools: names are cached, but follow changes in Postgres, and each call is recorded once.
 
 use std::{fs, path::Path};
 
@@ -59,11 +59,11 @@ fn a_name_that_was_called_before_still_means_what_postgres_says() {
         assert!(answers(&agent));
         eventually("it is listed", || (listed(RAW) && listed("mcp__num__one")).then_some(()));
 
-        // Nobody hears of what changes while the connections are gone.
+        // Changes while the connections are lost aren't notified.
         sql.batch_execute(&format!("ALTER ROLE {role} NOLOGIN")).unwrap();
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1";
         sql.query_one(end, &[&role]).unwrap();
-        eventually("what is known is no longer trusted", || {
+        eventually("the cache is no longer used", || {
             let result = agent.call(RAW, saying("hi"));
             text(&result).contains("Postgres can't be reached").then_some(())
         });

@@ -1,4 +1,4 @@
-//! What a server behind the proxy asks or logs during a call reaches the client that made the call, and no other.
+//! A downstream server's questions and log messages during a call reach the client of that call, and no other.
 
 #![expect(deprecated, reason = "logging is, but servers use it")]
 
@@ -231,7 +231,7 @@ fn behind_http_a_question_finds_its_client_among_several() {
     anns.has_tool(tool);
     let waiting = bobs.start_call(tool, json!({}));
     bob.is_asked();
-    // Bob's call is under way, and older; ann is asked what her call asks.
+    // Bob's call is running, and older; ann gets the question of her own call.
     let answered = text(&anns.call(tool, json!({})));
     assert!(answered.contains("ann") && ann.asked().len() == 1, "{answered}");
     bob.answer();
@@ -281,7 +281,7 @@ fn what_a_server_wants_to_see_again_is_worth_nothing_to_others() {
         let error = greet(agent, name(), Some(state)).unwrap_err().to_string();
         assert!(error.contains("isn't one that was given to this client"), "{error}");
     }
-    // Another proxy of the same database takes it, as this one would after a restart.
+    // Another proxy of the same database accepts it, as this one would after a restart.
     let again = place.proxy(&["--require-token"]);
     let ann = Agent::of_person(&again.url, Era::Stateless, Some(&of_ann), &Person::new("ann"));
     let asked = greet(&ann, name(), Some(state)).unwrap();

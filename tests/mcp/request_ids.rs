@@ -1,4 +1,4 @@
-//! A request's id is on every line of the log that belongs to it, whoever has something to say: proxy, Postgres, sandbox.
+//! A request's id is on all its log lines, also those about Postgres' warnings and the sandbox.
 
 use pml_tests::{
     Ask, Database,
@@ -6,7 +6,7 @@ use pml_tests::{
 };
 use serde_json::{Value, json};
 
-/// Calls a tool under an id of our own.
+/// Calls a tool with a request id.
 async fn call(url: String, id: &'static str, tool: &'static str, arguments: Value) -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -24,7 +24,7 @@ async fn call(url: String, id: &'static str, tool: &'static str, arguments: Valu
     request.send().await.expect("an answer").json().await.expect("JSON")
 }
 
-/// The lines that say this, when there are any.
+/// Waits for log lines with these words.
 fn lines(proxy: &Proxy, words: &str) -> Vec<Value> {
     eventually(words, || {
         let log = proxy.log();

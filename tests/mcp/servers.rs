@@ -1,4 +1,4 @@
-//! Real MCP servers through the proxy: listed, called, recorded, shared, lost and found again.
+//! Real MCP servers behind the proxy: listed, called, recorded, shared, killed and restarted.
 
 use std::{fs, path::Path};
 
@@ -372,7 +372,7 @@ fn a_tools_own_progress_arrives_also_after_a_long_silence() {
         agent.has_tool("mcp__moody__late");
         let proceed = place.path().join(format!("{era:?}"));
         let running = agent.start_call("mcp__moody__late", json!({"file": proceed}));
-        // The proxy speaks for a tool that is silent.
+        // The proxy reports for a tool without progress.
         eventually("signs of life", || (agent.progress().len() >= 2).then_some(()));
         fs::write(&proceed, "").unwrap();
         runtime().block_on(running.await_response()).unwrap();
@@ -382,7 +382,7 @@ fn a_tools_own_progress_arrives_also_after_a_long_silence() {
             assert!(signs.iter().all(|step| step.progress < 0.0), "below all of the tool's: {signs:?}");
             (own.len() >= 4).then_some(own)
         });
-        // This client handles notifications side by side, so their order says nothing.
+        // This client handles notifications concurrently, so their order says nothing.
         let mut own: Vec<f64> = own.iter().map(|step| step.progress).collect();
         own.sort_by(f64::total_cmp);
         assert_eq!(own, [0.0, 1.0, 2.0, 3.0], "{era:?}");

@@ -1,4 +1,4 @@
-//! HTTP that is not as it should be is refused with a reason, and never half understood.
+//! Malformed HTTP is rejected with a reason.
 
 use pml_tests::{
     Database,

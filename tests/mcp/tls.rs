@@ -1,4 +1,4 @@
-//! TLS of the proxy's own: served, reloaded, and refused with a reason when its files are wrong.
+//! The proxy's TLS: serving, reloading, and errors for invalid files.
 
 use std::{
     fs,
@@ -78,7 +78,7 @@ fn a_certificate_is_served_and_replaced_without_dropping_anybody() {
     assert!(get(&mut old).starts_with("HTTP/1.1 200"));
 
     let second = certificate(folder.path());
-    assert!(connect(&proxy, &second).is_err(), "nobody has told it yet");
+    assert!(connect(&proxy, &second).is_err(), "it isn't reloaded yet");
     proxy.signal("HUP");
     let mut new = eventually("the new certificate", || connect(&proxy, &second).ok());
     assert!(get(&mut new).starts_with("HTTP/1.1 200"));
@@ -104,7 +104,7 @@ fn a_handshake_has_its_time() {
     let crowd: Vec<Wire> = (0..30).map(|_| Wire::to(&proxy)).collect();
     let mut working = eventually("a connection", || connect(&proxy, &trusted).ok());
     assert!(get(&mut working).starts_with("HTTP/1.1 200"));
-    // Who speaks no TLS is told so by TLS, and let go.
+    // A client without TLS gets a TLS alert and is disconnected.
     let mut plain = Wire::to(&proxy);
     plain.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(!plain.answer().contains("200"));

@@ -52,8 +52,7 @@ impl Drop for Everything {
     }
 }
 
-/// Not one of the ports that the system gives to clients: while somebody tries to connect to such a port, the connection may
-/// get it as its own, and then nobody can listen on it.
+/// Not an ephemeral port: a client that polls one of those may connect to itself, and then the server can't bind it.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(61);
