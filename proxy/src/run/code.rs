@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::{
     Job, RunPlan, Step,
-    calls::{Calls, Found, Shared},
-    outcome::RunOutcome,
+    calls::{Calls, DynamicCapabilities, RunContext},
+    outcome::{RunErrorKind, RunOutcome},
 };
 use crate::{database::DatabaseError, limits::RunPermit};
 
-/// Results above it take their tenant's turn.
+/// Results of this size are handled one at a time for each tenant.
 const LARGE_RESULT: usize = 512 * 1024;
 
 impl Job {
-    /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
+    /// Runs a plan and records its outcome; the answer is that of `pml_execute`.
     pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
@@ -26,27 +26,28 @@ impl Job {
             .with_names(plan.names())
             .with_limits(limits)
             .with_cpu_meter(permit.cpu.clone());
-        let shared = Shared {
+        let shared = RunContext {
             app: self.app.clone(),
             caller: self.caller.clone(),
             client: self.client.clone(),
             plan,
             steps: self.steps.clone(),
             cancel: self.cancel.clone(),
-            found: Found::default(),
+            found: DynamicCapabilities::default(),
         };
         let calls = Calls::new(&shared);
-        self.steps.tell(|| Step::Code);
+        self.steps.report(|| Step::Code);
         let started = Instant::now();
         let running = self.app.workers.run(run, &calls);
         let outcome = tokio::select! {
             outcome = running => RunOutcome::of(outcome, calls.take()),
             () = self.cancel.cancelled() => {
-                RunOutcome::stopped("cancelled", "The client cancelled the call.", started.elapsed(), calls.take())
+                let message = "The client cancelled the call.";
+                RunOutcome::stopped(RunErrorKind::Cancelled, message, started.elapsed(), calls.take())
             }
             () = self.app.lifecycle.end_calls.cancelled() => {
-                let message = "The proxy was shut down before the run had ended.";
-                RunOutcome::stopped("shutdown", message, started.elapsed(), calls.take())
+                let message = "The proxy was shut down during the run.";
+                RunOutcome::stopped(RunErrorKind::Shutdown, message, started.elapsed(), calls.take())
             }
         };
         let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
@@ -54,31 +55,32 @@ impl Job {
             Ok(()) => outcome,
             Err(reached) => {
                 self.limited(&reached);
-                outcome.without_result("limit", &reached.to_string())
+                outcome.without_result(RunErrorKind::Limit, &reached.to_string())
             }
         };
-        // One large result of a tenant at a time: each takes processors here and in Postgres.
+        // Large results take CPU time here and in Postgres.
         let large = bytes >= LARGE_RESULT;
         let _turn = if large { self.app.large_results.enter(&tenant, 0).await.ok() } else { None };
-        if let Some(error) = outcome.error.as_ref().filter(|error| error.kind == "queue_full") {
-            self.app.metrics.limited(error.kind, "tenant");
+        let error_kind = outcome.error.as_ref().map(|error| error.kind);
+        if error_kind == Some(RunErrorKind::QueueFull) {
+            self.app.metrics.limited(RunErrorKind::QueueFull.name(), "tenant");
         }
         tracing::info!(
             %workflow,
             success = outcome.success,
-            error = outcome.error.as_ref().map(|error| error.kind),
+            error = error_kind.map(RunErrorKind::name),
             calls = outcome.tasks.len(),
             ms = outcome.duration_ms,
             "run"
         );
-        if let Some(error) = outcome.error.as_ref().filter(|error| error.is_of_the_sandbox()) {
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.is_sandbox_failure()) {
             tracing::warn!(%workflow, error = error.message, "a sandbox process was lost");
         }
         self.record(workflow, &shared.plan, outcome).await
     }
 }
 
-/// The configured limits, with no more time than the request asks for.
+/// The configured limits, with the request's timeout if that is shorter.
 fn limits(configured: &Limits, timeout_ms: Option<u64>) -> Limits {
     let wall_time = timeout_ms
         .map_or(configured.wall_time, |ms| Duration::from_millis(ms.max(1)).min(configured.wall_time));
