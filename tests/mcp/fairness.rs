@@ -209,6 +209,22 @@ fn a_question_ends_with_the_client_that_has_gone() {
 }
 
 #[test]
+fn queued_runs_are_refused_once_the_allowance_is_used_up() {
+    // A quarter of the 8 MiB may be used at once: two runs, and those in the other slots meanwhile.
+    let place = Place::new(&["--limit-result-mib-per-minute", "8"]);
+    let attacker = place.attacker();
+    let calls = start(&attacker, 20, "return 'x'.repeat(1 << 20)");
+    let answers = calls.into_iter().map(|call| runtime().block_on(call.await_response()));
+    let succeeded = answers
+        .filter(|answer| match answer {
+            Ok(rmcp::model::ServerResult::CallToolResult(result)) => result.is_error != Some(true),
+            other => panic!("not an answer: {other:?}"),
+        })
+        .count();
+    assert!((1..=6).contains(&succeeded), "{succeeded} of 20 ran");
+}
+
+#[test]
 fn big_results_hold_up_nobody_else_and_are_bounded() {
     let place = Place::new(&["--limit-result-mib-per-minute", "40"]);
     let attacker = place.attacker();

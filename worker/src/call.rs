@@ -84,6 +84,11 @@ impl CallError {
 
 /// Answers the calls of a run. Calls that are outstanding together are answered together.
 pub trait CallHandler: Sync {
+    /// Asked once when the run has its slot, which may be long after it was queued. An error ends it before it begins.
+    fn admit(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Answers one call. Dropped if the run ends first.
     fn call(&self, call: Call) -> impl Future<Output = Result<Json, CallError>> + Send;
 }

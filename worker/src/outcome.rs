@@ -87,6 +87,12 @@ pub enum Failure {
         /// What is wrong with it.
         why: String,
     },
+    /// The handler refused the run when its turn had come.
+    #[error("the run was not started: {why}")]
+    NotAdmitted {
+        /// What the handler said.
+        why: String,
+    },
     /// No process could be started for the run.
     #[error("no sandbox process could be started: {why}")]
     Unavailable {

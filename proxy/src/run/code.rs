@@ -1,23 +1,27 @@
 //! Runs the code of a plan in the sandbox.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
 
-use pml_worker::{Limits, Run};
+use pml_worker::{Call, CallError, CallHandler, Json, Limits, Run};
 use serde_json::Value;
 
 use super::{
     Job, RunPlan, Step,
+    begin::CallFailure,
     calls::{Calls, DynamicCapabilities, RunContext},
     outcome::{RunErrorKind, RunOutcome},
 };
-use crate::{database::DatabaseError, limits::RunPermit};
+use crate::limits::{LimitReached, RunPermit};
 
 /// Results of this size are handled one at a time for each tenant.
 const LARGE_RESULT: usize = 512 * 1024;
 
 impl Job {
     /// Runs a plan and records its outcome; the answer is that of `pml_execute`.
-    pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
+    pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, CallFailure> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
         let tenant = self.caller.scope().tenant();
@@ -38,7 +42,8 @@ impl Job {
         let calls = Calls::new(&shared);
         self.steps.report(|| Step::Code);
         let started = Instant::now();
-        let running = self.app.workers.run(run, &calls);
+        let admitted = Admitted { calls: &calls, permit, refusal: OnceLock::new() };
+        let running = self.app.workers.run(run, &admitted);
         let outcome = tokio::select! {
             outcome = running => RunOutcome::of(outcome, calls.take()),
             () = self.cancel.cancelled() => {
@@ -50,6 +55,10 @@ impl Job {
                 RunOutcome::stopped(RunErrorKind::Shutdown, message, started.elapsed(), calls.take())
             }
         };
+        if let Some(reached) = admitted.refusal.into_inner() {
+            self.limited(&reached);
+            return Err(reached.into());
+        }
         let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
         let outcome = match permit.charge_result(bytes) {
             Ok(()) => outcome,
@@ -76,7 +85,28 @@ impl Job {
         if let Some(error) = outcome.error.as_ref().filter(|error| error.is_sandbox_failure()) {
             tracing::warn!(%workflow, error = error.message, "a sandbox process was lost");
         }
-        self.record(workflow, &shared.plan, outcome).await
+        Ok(self.record(workflow, &shared.plan, outcome).await?)
+    }
+}
+
+/// The calls of a run that is refused if runs before it in the queue have used up its token's allowance.
+struct Admitted<'r> {
+    calls: &'r Calls<'r>,
+    permit: &'r RunPermit,
+    refusal: OnceLock<LimitReached>,
+}
+
+impl CallHandler for Admitted<'_> {
+    fn admit(&self) -> Result<(), String> {
+        self.permit.is_still_allowed().map_err(|reached| {
+            let why = reached.to_string();
+            let _ = self.refusal.set(reached);
+            why
+        })
+    }
+
+    async fn call(&self, call: Call) -> Result<Json, CallError> {
+        self.calls.call(call).await
     }
 }
 

@@ -92,6 +92,7 @@ impl From<&Failure> for RunErrorKind {
             Failure::Protocol { .. } => RunErrorKind::Protocol,
             Failure::QueueFull { .. } => RunErrorKind::QueueFull,
             Failure::Invalid { .. } => RunErrorKind::Invalid,
+            Failure::NotAdmitted { .. } => RunErrorKind::Limit,
             Failure::Unavailable { .. } => RunErrorKind::Unavailable,
             Failure::Closed => RunErrorKind::Closed,
             _ => RunErrorKind::Other,

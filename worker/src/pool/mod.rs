@@ -105,6 +105,9 @@ impl Pool {
             Err(Refused::Full(full)) => return not_run(full.into()),
             Err(Refused::Closed) => return not_run(Failure::Closed),
         };
+        if let Err(why) = handler.admit() {
+            return not_run(Failure::NotAdmitted { why });
+        }
         for _ in 0..BEGINNINGS {
             // Taken after the slot, so that the process is returned before the slot is.
             let mut lease = match shared.take_process_for(&run.tenant).await {
