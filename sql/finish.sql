@@ -30,7 +30,7 @@ BEGIN
   WITH RECURSIVE runs (id, parent, run, args, place) AS (
     SELECT root_id, NULL::uuid, outcome, state.args, '{}'::integer[]
     UNION ALL
-    SELECT gen_random_uuid(), r.id, t.task -> 'run', t.task -> 'args', r.place || t.number::integer
+    SELECT gen_random_uuid(), r.id, t.task -> 'run', results[(t.task ->> 'args')::integer]::jsonb, r.place || t.number::integer
     FROM runs r, jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
     WHERE jsonb_typeof(t.task -> 'run') = 'object'),
   tasks AS MATERIALIZED (
@@ -49,14 +49,15 @@ BEGIN
            state.project, state.actor, state.intent, r.args,
            ARRAY(SELECT jsonb_array_elements_text(coalesce(nullif(r.run -> 'path', 'null'), '[]'))),
            coalesce(nullif(r.run -> 'decisions', 'null'), '[]'),
-           (SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+           (SELECT coalesce(json_agg((left(jsonb_strip_nulls(jsonb_build_object(
                      'taskId', CASE WHEN t.place = ARRAY[t.number::integer] THEN 't' || t.number END,
                      'node', t.task -> 'node', 'kind', t.task -> 'kind', 'target', t.task -> 'target',
                      'success', t.task -> 'success', 'durationMs', pml_internal.pml_duration(t.task -> 'duration_ms'),
                      'resultPreview', pml_internal.pml_preview(results[(t.task ->> 'result')::integer]),
-                     'error', pml_internal.pml_error_text(t.task -> 'error')))
-                     || CASE WHEN pg_column_size(t.task -> 'args') <= 4000
-                             THEN jsonb_build_object('args', t.task -> 'args') ELSE '{}' END ORDER BY t.number), '[]')
+                     'error', pml_internal.pml_error_text(t.task -> 'error')))::text, -1)
+                     -- As text, which keeps the order of their keys.
+                     || CASE WHEN octet_length(results[(t.task ->> 'args')::integer]) <= 4000
+                             THEN ', "args": ' || results[(t.task ->> 'args')::integer] ELSE '' END || '}')::json ORDER BY t.number), '[]')
             FROM tasks t WHERE t.run_id = r.id),
            (r.run -> 'success')::boolean, pml_internal.pml_duration(r.run -> 'duration_ms'),
            CASE WHEN NOT (r.run -> 'success')::boolean THEN pml_internal.pml_error_text(r.run -> 'error') END
@@ -99,7 +100,7 @@ DECLARE
   kept_fqdn text;
   warning text;
   unawaited text;
-  -- Results are stored and returned verbatim, never parsed here.
+  -- Results and arguments are stored and returned verbatim, never parsed here.
   results text[] := pml_internal.pml_outcome_parts(outcome::text);
   report jsonb := results[1]::jsonb;
   shown jsonb;

@@ -33,7 +33,7 @@ COMMENT ON FUNCTION pml_internal.pml_check_outcome(jsonb, integer) IS 'An error 
 CREATE FUNCTION pml_internal.pml_outcome_parts(outcome text) RETURNS text[]
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_outcome_parts_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_outcome_parts(text) IS
-  'Splits an outcome: first the outcome with each result replaced by its index in this array, then the results verbatim';
+  'Splits an outcome: first the outcome with each result and each call''s arguments replaced by its index in this array, then these verbatim';
 
 CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE

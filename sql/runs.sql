@@ -44,7 +44,8 @@ CREATE TABLE pml.execution_trace (
   initial_context jsonb,
   executed_path text[] NOT NULL DEFAULT '{}',
   decisions jsonb NOT NULL DEFAULT '[]',
-  task_results jsonb NOT NULL DEFAULT '[]',
+  -- As json, which keeps the order of the arguments' keys.
+  task_results json NOT NULL DEFAULT '[]',
   success boolean NOT NULL,
   duration_ms integer NOT NULL CHECK (duration_ms >= 0),
   error_message text,

@@ -14,7 +14,7 @@ DECLARE
   -- A node's id stands for the last call at that node.
   task text := coalesce((
     SELECT t.task ->> 'taskId'
-    FROM pml.execution_trace e, jsonb_array_elements(e.task_results) WITH ORDINALITY AS t (task, place)
+    FROM pml.execution_trace e, json_array_elements(e.task_results) WITH ORDINALITY AS t (task, place)
     WHERE e.workflow_id = pml_result_piece.workflow_id AND e.parent_trace_id IS NULL
       AND t.task ->> 'node' = pml_result_piece.task_id
     ORDER BY t.place DESC LIMIT 1), task_id);

@@ -77,7 +77,7 @@ COMMENT ON FUNCTION pml_internal.pml_server_tools() IS 'What the view pml.tools 
 
 CREATE FUNCTION pml_internal.pml_runs()
   RETURNS TABLE (id uuid, workflow_id uuid, parent_id uuid, org text, project text, actor text, fqdn text, name text,
-                 intent text, args jsonb, path text[], decisions jsonb, tasks jsonb, success boolean, duration_ms integer,
+                 intent text, args jsonb, path text[], decisions jsonb, tasks json, success boolean, duration_ms integer,
                  error text, executed_at timestamptz)
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$

@@ -1,5 +1,5 @@
-//! What came of a run. Its results are kept as the code gave them: jsonb would reorder their keys and refuse U+0000, which
-//! JSON can hold.
+//! What came of a run. Its results, and the arguments of its calls, are kept as the code gave them: jsonb would reorder
+//! their keys and refuse U+0000, which JSON can hold.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// The outcome with each result replaced by its number, and then the results, counted from 2.
+/// The outcome with each result and each call's arguments replaced by a number, and then these, counted from 2.
 pub fn parts(outcome: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let rest = without_nul(run(outcome, &mut parts)).into_owned();
@@ -39,6 +39,11 @@ fn one_task<'a>(task: &'a RawValue, parts: &mut Vec<String>) -> Cow<'a, str> {
     object(fields.into_iter().map(|(name, value)| {
         let value = match &*name {
             "result" => number(value, parts),
+            "args" => {
+                // They are read again as part of the trace, where U+0000 would be refused.
+                parts.push(without_nul(value.get().into()).into_owned());
+                parts.len().to_string().into()
+            }
             "run" => run(value.get(), parts),
             _ => value.get().into(),
         };
@@ -152,15 +157,16 @@ mod tests {
     #[test]
     fn results_are_taken_out_wherever_they_are_and_keep_their_bytes() {
         let outcome = r#"{"success": true, "result": {"z": 1,  "a": "\u0000"}, "error": {"message": "\u0000"},
-            "tasks": [{"result": [2], "args": {"result": 1}, "run": {"result": 3.0, "tasks": [{"result": null}]}}, 5]}"#;
+            "tasks": [{"result": [2], "args": {"z": "\u0000", "a": 1}, "run": {"result": 3.0, "tasks": [{"result": null}]}}, 5]}"#;
         let parts = parts(outcome);
-        assert_eq!(parts[1..], [r#"{"z": 1,  "a": "\u0000"}"#, "[2]", "3.0", "null"]);
+        let (result, args) = (r#"{"z": 1,  "a": "\u0000"}"#, r#"{"z": "\ufffd", "a": 1}"#);
+        assert_eq!(parts[1..], [result, args, "[2]", "3.0", "null"]);
         let rest: serde_json::Value = serde_json::from_str(&parts[0]).unwrap();
         assert_eq!(
             rest,
             serde_json::json!({
                 "success": true, "result": 2, "error": {"message": "\u{fffd}"},
-                "tasks": [{"result": 3, "args": {"result": 1}, "run": {"result": 4, "tasks": [{"result": 5}]}}, 5]
+                "tasks": [{"args": 3, "result": 4, "run": {"result": 5, "tasks": [{"result": 6}]}}, 5]
             })
         );
         for other in ["null", "[1]", "\"x\"", "{\"tasks\": 1}", "{}"] {

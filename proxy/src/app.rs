@@ -1,4 +1,4 @@
-//! What all connections of one proxy share: what it serves with. How it lives and ends is [`Lifecycle`].
+//! What all connections of a proxy share. How it starts and stops is in [`Lifecycle`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,15 +26,15 @@ pub struct App {
     pub servers: Downstreams,
     pub tools: Arc<Catalog>,
     pub tokens: Arc<Tokens>,
-    /// Who makes requests without a token.
+    /// The principal of requests without a token.
     pub configured: Principal,
     /// Of one run.
     pub limits: Limits,
     pub run_limits: Arc<RunLimits>,
     pub questions: Arc<Questions>,
-    /// Turns for large results.
+    /// One large result of a tenant at a time.
     pub large_results: FairGate,
-    /// A client that has been away for so long isn't asked any more.
+    /// How long a client may be disconnected before it counts as gone.
     pub absent: Duration,
     pub metrics: Arc<Metrics>,
     pub(crate) usage: Usage,
@@ -43,13 +43,13 @@ pub struct App {
 }
 
 impl App {
-    /// Starts the sandbox, the listener and the downstream servers that are to be started at once.
+    /// Starts the sandbox, the listener and the eager downstream servers.
     pub async fn start(config: Config) -> Result<Arc<App>, StartError> {
         let workers = Pool::start(config.worker).await?;
         if !workers.missing_layers().is_empty() {
             tracing::warn!(
                 missing = workers.missing_layers(),
-                "the sandbox does without a layer of its confinement"
+                "the sandbox runs without a layer of its confinement"
             );
         }
         let metrics = Arc::new(Metrics::default());
@@ -105,12 +105,12 @@ impl App {
         }
     }
 
-    /// Ends everything, after [`Lifecycle::drain`].
+    /// Stops everything, after [`Lifecycle::drain`].
     pub async fn close(&self) {
         self.lifecycle.finish().await;
         let lost = self.usage.close(ENDING).await;
         if lost > 0 {
-            tracing::error!(lost, "the use of tools could not be recorded: Postgres is away");
+            tracing::error!(lost, "can't record tool usage: Postgres can't be reached");
         }
         self.lifecycle.stop.cancel();
         self.servers.close().await;

@@ -1,16 +1,16 @@
-//! How the proxy tries again: after pauses that double.
+//! Exponential back-off for all retries of the proxy.
 
 use std::time::Duration;
 
 use backon::ExponentialBuilder;
 
-/// Pauses without end that double from `first` up to `longest`. Each is 50 to 100 % of that by chance, so that many who
-/// failed together don't come back together.
+/// Endless pauses that double from `first` up to `longest`. The jitter makes each 50 to 100 % of that, so that callers that
+/// failed together don't retry together.
 pub(crate) const fn pauses(first: Duration, longest: Duration) -> ExponentialBuilder {
     ExponentialBuilder::new()
         .with_min_delay(half(first))
         .with_max_delay(half(longest))
-        // Adds up to 100 %.
+        // Adds 0 to 100 %.
         .with_jitter()
         .without_max_times()
 }
@@ -19,7 +19,7 @@ const fn half(time: Duration) -> Duration {
     Duration::from_nanos(time.as_nanos() as u64 / 2)
 }
 
-/// For what must reach Postgres, however long that takes.
+/// For what must reach Postgres, however long it takes.
 pub(crate) const UNTIL_TAKEN: ExponentialBuilder = pauses(Duration::from_millis(100), Duration::from_secs(5));
 
 #[cfg(test)]

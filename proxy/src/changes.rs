@@ -1,8 +1,7 @@
-//! Tells the sessions of a scope that its list of tools has changed.
+//! Notifies the sessions of a scope that its list of tools has changed.
 //!
-//! Anybody who may connect to the database can send notifications, so they are hints: what they name is asked about again,
-//! if somebody here wants to know, and not more often than [`RECHECK`]. However many come, there is a mark at each place
-//! and no queue.
+//! Any database user can send notifications, so they are only hints: a hinted project is checked again if it has
+//! subscribers here, at most once every [`RECHECK`]. A flood of hints sets one flag for each project and fills no queue.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,18 +11,18 @@ use tokio::sync::{Notify, futures::Notified, watch};
 
 use crate::scope::Scope;
 
-/// The first hint is followed at once, the next ones no sooner than this after it.
+/// The first hint is followed at once, later ones no sooner than this after it.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 
-/// What became of a hint.
+/// What was done with a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
     Taken,
-    /// It is on the list already.
+    /// A check is pending already.
     Coalesced,
-    /// Nobody here has to do with it.
+    /// It has no subscribers here.
     Unneeded,
-    /// It names nothing that could be.
+    /// The payload has the wrong form.
     Malformed,
 }
 
@@ -38,52 +37,53 @@ impl Hint {
     }
 }
 
-/// Who listens, by `org.project`.
+/// The subscribers, by project (`org.project`).
 #[derive(Default)]
 pub(crate) struct Changes {
-    places: Mutex<HashMap<String, Place>>,
+    projects: Mutex<HashMap<String, Project>>,
     hinted: Notify,
 }
 
 #[derive(Default)]
-struct Place {
+struct Project {
     is_hinted: bool,
-    scopes: HashMap<Scope, Listened>,
+    scopes: HashMap<Scope, Subscribers>,
 }
 
-struct Listened {
+struct Subscribers {
     sender: watch::Sender<u64>,
-    /// The list that those who listen may have, as far as it is known.
-    told: Option<Arc<Vec<Tool>>>,
+    /// The list that they have, if known.
+    has: Option<Arc<Vec<Tool>>>,
 }
 
 impl Changes {
-    /// Changes of this scope from now on; `has` is the list that was last given in it.
+    /// Changes of this scope from now on; `has` is the list that it was last given.
     pub(crate) fn subscribe(&self, scope: &Scope, has: Option<Arc<Vec<Tool>>>) -> watch::Receiver<u64> {
-        let mut places = self.lock();
-        places.retain(|_, place| {
-            place.scopes.retain(|_, listened| listened.sender.receiver_count() > 0);
-            !place.scopes.is_empty()
+        let mut projects = self.lock();
+        projects.retain(|_, project| {
+            project.scopes.retain(|_, subscribers| subscribers.sender.receiver_count() > 0);
+            !project.scopes.is_empty()
         });
-        let place = places.entry(scope.place()).or_default();
-        let listened = place.scopes.entry(scope.clone());
-        let listened = listened.or_insert_with(|| Listened { sender: watch::Sender::default(), told: has });
-        listened.sender.subscribe()
+        let project = projects.entry(scope.project_key()).or_default();
+        let subscribers = project.scopes.entry(scope.clone());
+        let subscribers =
+            subscribers.or_insert_with(|| Subscribers { sender: watch::Sender::default(), has });
+        subscribers.sender.subscribe()
     }
 
-    /// Somebody was given this list, so it is what a later one is compared with.
+    /// A subscriber was given this list, which later ones are compared with.
     pub(crate) fn was_given(&self, scope: &Scope, tools: &Arc<Vec<Tool>>) {
-        if let Some(place) = self.lock().get_mut(&scope.place())
-            && let Some(listened) = place.scopes.get_mut(scope)
+        if let Some(project) = self.lock().get_mut(&scope.project_key())
+            && let Some(subscribers) = project.scopes.get_mut(scope)
         {
-            listened.told.get_or_insert_with(|| tools.clone());
+            subscribers.has.get_or_insert_with(|| tools.clone());
         }
     }
 
-    pub(crate) fn hint(&self, place: &str) -> Hint {
-        let mut places = self.lock();
-        let Some(place) = places.get_mut(place) else { return Hint::Unneeded };
-        if std::mem::replace(&mut place.is_hinted, true) {
+    pub(crate) fn hint(&self, project: &str) -> Hint {
+        let mut projects = self.lock();
+        let Some(project) = projects.get_mut(project) else { return Hint::Unneeded };
+        if std::mem::replace(&mut project.is_hinted, true) {
             return Hint::Coalesced;
         }
         self.hinted.notify_one();
@@ -91,41 +91,43 @@ impl Changes {
     }
 
     pub(crate) fn hint_all(&self) {
-        self.lock().values_mut().for_each(|place| place.is_hinted = true);
+        self.lock().values_mut().for_each(|project| project.is_hinted = true);
         self.hinted.notify_one();
     }
 
-    /// Waits until somebody should be asked about.
+    /// Waits for a hint.
     pub(crate) fn hinted(&self) -> Notified<'_> {
         self.hinted.notified()
     }
 
-    /// The scopes that must be asked about, and are then off the list.
+    /// The scopes to check; their flags are cleared.
     pub(crate) fn take_hinted(&self) -> Vec<Scope> {
-        let mut places = self.lock();
-        let hinted = places
+        let mut projects = self.lock();
+        let hinted = projects
             .values_mut()
-            .filter_map(|place| std::mem::take(&mut place.is_hinted).then(|| place.scopes.iter()));
-        let listened_to = hinted.flatten().filter(|(_, listened)| listened.sender.receiver_count() > 0);
-        listened_to.map(|(scope, _)| scope.clone()).collect()
+            .filter_map(|project| std::mem::take(&mut project.is_hinted).then(|| project.scopes.iter()));
+        let subscribed = hinted.flatten().filter(|(_, subscribers)| subscribers.sender.receiver_count() > 0);
+        subscribed.map(|(scope, _)| scope.clone()).collect()
     }
 
-    /// Tells those who listen, unless this is the list that they have.
-    pub(crate) fn tell(&self, scope: &Scope, tools: Arc<Vec<Tool>>) -> bool {
-        let mut places = self.lock();
-        let place = places.get_mut(&scope.place());
-        let Some(listened) = place.and_then(|place| place.scopes.get_mut(scope)) else { return false };
-        let is_same = |told: &Arc<Vec<Tool>>| Arc::ptr_eq(told, &tools) || **told == *tools;
-        let is_new = !listened.told.as_ref().is_some_and(is_same);
-        listened.told = Some(tools);
+    /// Notifies the subscribers, unless this is the list that they have. Whether it did.
+    pub(crate) fn notify_if_changed(&self, scope: &Scope, tools: Arc<Vec<Tool>>) -> bool {
+        let mut projects = self.lock();
+        let project = projects.get_mut(&scope.project_key());
+        let Some(subscribers) = project.and_then(|project| project.scopes.get_mut(scope)) else {
+            return false;
+        };
+        let is_same = |has: &Arc<Vec<Tool>>| Arc::ptr_eq(has, &tools) || **has == *tools;
+        let is_new = !subscribers.has.as_ref().is_some_and(is_same);
+        subscribers.has = Some(tools);
         if is_new {
-            listened.sender.send_modify(|count| *count += 1);
+            subscribers.sender.send_modify(|count| *count += 1);
         }
         is_new
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Place>> {
-        self.places.lock()
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Project>> {
+        self.projects.lock()
     }
 }
 
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_leave_one_mark_and_only_where_somebody_listens() {
+    fn hints_set_one_flag_and_only_where_there_are_subscribers() {
         let changes = Changes::default();
         let listener = changes.subscribe(&scope("p"), None);
         assert_eq!(changes.hint("o.p"), Hint::Taken);
@@ -159,25 +161,28 @@ mod tests {
         assert!(changes.take_hinted().is_empty());
         drop(listener);
         changes.hint("o.p");
-        assert!(changes.take_hinted().is_empty(), "nobody is left");
+        assert!(changes.take_hinted().is_empty(), "no subscriber is left");
         let _other = changes.subscribe(&scope("q"), None);
         assert_eq!(changes.lock().len(), 1);
     }
 
     #[test]
-    fn only_another_list_is_told() {
+    fn only_a_different_list_is_notified() {
         let changes = Changes::default();
         let here = scope("p");
         let mut listener = changes.subscribe(&here, None);
-        assert!(changes.tell(&here, list(&["a"])), "nobody knows what they have");
+        assert!(changes.notify_if_changed(&here, list(&["a"])), "it isn't known which list they have");
         assert!(listener.has_changed().unwrap());
         listener.mark_unchanged();
-        assert!(!changes.tell(&here, list(&["a"])) && !listener.has_changed().unwrap());
+        assert!(!changes.notify_if_changed(&here, list(&["a"])) && !listener.has_changed().unwrap());
         changes.was_given(&here, &list(&["b"]));
-        assert!(changes.tell(&here, list(&["b"])), "somebody may still have the old one");
+        assert!(changes.notify_if_changed(&here, list(&["b"])), "a subscriber may still have the old list");
         drop(listener);
         let _known = changes.subscribe(&scope("q"), Some(list(&["c"])));
-        assert!(!changes.tell(&scope("q"), list(&["c"])) && changes.tell(&scope("q"), list(&[])));
-        assert!(!changes.tell(&here, list(&["d"])), "nobody listens any more");
+        assert!(
+            !changes.notify_if_changed(&scope("q"), list(&["c"]))
+                && changes.notify_if_changed(&scope("q"), list(&[]))
+        );
+        assert!(!changes.notify_if_changed(&here, list(&["d"])), "no subscriber is left");
     }
 }

@@ -1,23 +1,23 @@
-//! `pml clients`: what to paste into the programs that speak MCP.
+//! `pml clients`: the configuration to paste into programs that speak MCP.
 
 use std::{env, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{cli::Client, config::Config};
+use crate::{cli::ClientProgram, config::Config};
 
-/// One way to connect one program.
+/// The configuration of one program.
 struct Snippet {
-    client: Client,
+    client: ClientProgram,
     title: &'static str,
-    /// Where it goes.
-    place: &'static str,
+    /// Where to paste it.
+    target: &'static str,
     http: String,
     stdio: String,
 }
 
-/// Prints it for one client, or for all.
-pub fn print(config: &Config, client: Option<Client>, as_json: bool) {
+/// Prints the configuration of one client, or of all.
+pub fn print(config: &Config, client: Option<ClientProgram>, as_json: bool) {
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}/mcp", config.http.bind);
     let program = env::current_exe().unwrap_or_else(|_| PathBuf::from("pml"));
@@ -26,7 +26,7 @@ pub fn print(config: &Config, client: Option<Client>, as_json: bool) {
     if as_json {
         let all: serde_json::Map<String, Value> = wanted
             .map(|snippet| {
-                let value = json!({"place": snippet.place, "http": snippet.http, "stdio": snippet.stdio});
+                let value = json!({"place": snippet.target, "http": snippet.http, "stdio": snippet.stdio});
                 (snippet.title.to_owned(), value)
             })
             .collect();
@@ -36,10 +36,12 @@ pub fn print(config: &Config, client: Option<Client>, as_json: bool) {
     for snippet in wanted {
         println!(
             "{} ({})\n  HTTP:  {}\n  stdio: {}\n",
-            snippet.title, snippet.place, snippet.http, snippet.stdio
+            snippet.title, snippet.target, snippet.http, snippet.stdio
         );
     }
-    println!("For stdio, PML_DATABASE_URL (or PML_CONFIG) must be set where the program starts pml.");
+    println!(
+        "For stdio, set PML_DATABASE_URL (or PML_CONFIG) in the environment of the program that starts pml."
+    );
 }
 
 fn snippets(url: &str, program: &str, token: bool) -> Vec<Snippet> {
@@ -52,37 +54,37 @@ fn snippets(url: &str, program: &str, token: bool) -> Vec<Snippet> {
     };
     let header_flag = if token { " --header 'Authorization: Bearer <token>'" } else { "" };
     let command = json!({"command": program, "args": ["stdio"]});
-    // Claude Desktop's file takes programs only; mcp-remote is the usual bridge to a URL.
+    // Claude Desktop's file takes only programs; mcp-remote is the usual bridge to a URL.
     let mut bridge = vec!["-y".to_owned(), "mcp-remote".to_owned(), url.to_owned()];
     if token {
         bridge.extend(["--header".to_owned(), "Authorization: Bearer <token>".to_owned()]);
     }
     vec![
         Snippet {
-            client: Client::ClaudeCode,
+            client: ClientProgram::ClaudeCode,
             title: "Claude Code",
-            place: "in a shell",
+            target: "in a shell",
             http: format!("claude mcp add --transport http pml {url}{header_flag}"),
             stdio: format!("claude mcp add pml -- {program} stdio"),
         },
         Snippet {
-            client: Client::ClaudeDesktop,
+            client: ClientProgram::ClaudeDesktop,
             title: "Claude Desktop",
-            place: "claude_desktop_config.json",
+            target: "claude_desktop_config.json",
             http: json!({"mcpServers": {"pml": {"command": "npx", "args": bridge}}}).to_string(),
             stdio: json!({"mcpServers": {"pml": command}}).to_string(),
         },
         Snippet {
-            client: Client::Cursor,
+            client: ClientProgram::Cursor,
             title: "Cursor",
-            place: ".cursor/mcp.json",
+            target: ".cursor/mcp.json",
             http: json!({"mcpServers": {"pml": with_headers(json!({"url": url}))}}).to_string(),
             stdio: json!({"mcpServers": {"pml": command}}).to_string(),
         },
         Snippet {
-            client: Client::VsCode,
+            client: ClientProgram::VsCode,
             title: "VS Code",
-            place: ".vscode/mcp.json",
+            target: ".vscode/mcp.json",
             http: json!({"servers": {"pml": with_headers(json!({"type": "http", "url": url}))}}).to_string(),
             stdio: json!({"servers": {"pml": {"type": "stdio", "command": program, "args": ["stdio"]}}})
                 .to_string(),

@@ -1,4 +1,4 @@
-//! `pml doctor`: checks everything that the proxy depends on, and says what to do about what is wrong.
+//! `pml doctor`: checks everything that the proxy depends on, and says how to fix what is wrong.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::{Config, DatabaseConfig},
-    database::{self, Database, DatabaseError, Ears},
+    database::{self, Database, DatabaseError, NotificationHandler},
     downstream::{DownstreamOptions, Downstreams},
     scope::{Caller, Scope},
 };
@@ -32,10 +32,10 @@ struct Finding {
 /// The version that this program was built for.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How long it waits for Postgres: it wants to know how things are now.
+/// It reports the present state, so it doesn't wait for Postgres to come back.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Prints its report; whether nothing is broken.
+/// Prints the report. Whether nothing is broken.
 pub async fn run(mut config: Config, as_json: bool) -> bool {
     config.database.patience = config.database.patience.min(PATIENCE);
     let mut report = Report::default();
@@ -85,7 +85,7 @@ impl Report {
         let facts = match database.facts().await {
             Ok(facts) => facts,
             Err(error) => {
-                let advice = "Is Postgres running, and is the database URL right? With `make up`: scripts/up prints it.";
+                let advice = "Check that Postgres runs and that database_url is right; `make up` prints the URL of its own.";
                 return self.add("database", Health::Broken, error.to_string(), Some(advice.into()));
             }
         };
@@ -97,13 +97,13 @@ impl Report {
             None,
         );
         if facts["standby"] == true {
-            let advice = "A standby can be read only; point the proxy at the primary.";
-            self.add("primary", Health::Broken, "this is a standby", Some(advice.into()));
+            let advice = "A standby is read-only; connect to the primary.";
+            self.add("primary", Health::Broken, "the server is a standby", Some(advice.into()));
         }
         self.extension(&facts);
         self.role(&facts);
         match database.tools(&Caller::proxy(own_scope()), &[]).await {
-            Ok(_) => self.add("functions", Health::Ok, "they answer", None),
+            Ok(_) => self.add("functions", Health::Ok, "callable", None),
             Err(DatabaseError::Refused(refusal)) => {
                 self.add("functions", Health::Broken, refusal.text(), None);
             }
@@ -116,18 +116,18 @@ impl Report {
             (Some(VERSION), _) => self.add("extension", Health::Ok, format!("pml {VERSION}"), None),
             (Some(other), _) => {
                 let advice = format!(
-                    "Install the files of {VERSION} (make install), then: ALTER EXTENSION pml UPDATE;"
+                    "Install the extension's files of {VERSION} (make install), then run: ALTER EXTENSION pml UPDATE;"
                 );
                 let seen = format!("pml {other}, but this program is {VERSION}");
                 self.add("extension", Health::Warning, seen, Some(advice));
             }
             (None, Some(_)) => {
-                let advice = "CREATE EXTENSION pml;".to_owned();
-                self.add("extension", Health::Broken, "not in this database", Some(advice));
+                let advice = "Run: CREATE EXTENSION pml;".to_owned();
+                self.add("extension", Health::Broken, "not installed in this database", Some(advice));
             }
             (None, None) => {
-                let advice = "make install, then: CREATE EXTENSION pml;".to_owned();
-                self.add("extension", Health::Broken, "not on this server", Some(advice));
+                let advice = "Run make install, then: CREATE EXTENSION pml;".to_owned();
+                self.add("extension", Health::Broken, "not installed on this server", Some(advice));
             }
         }
     }
@@ -136,15 +136,15 @@ impl Report {
         let role = facts["role"].as_str().unwrap_or("?");
         if facts["superuser"] == true || facts["admin"] == true {
             let advice = format!(
-                "Policies don't bind this role, so actors would see each other's private capabilities. CREATE ROLE \
-                 pml_app LOGIN IN ROLE pml_proxy; and connect as that instead of {role}."
+                "Row-level security doesn't bind this role, so actors would see each other's private capabilities. \
+                 Run: CREATE ROLE pml_app LOGIN IN ROLE pml_proxy; and connect as pml_app instead of {role}."
             );
-            self.add("role", Health::Warning, format!("{role} sees everything"), Some(advice));
+            self.add("role", Health::Warning, format!("{role} bypasses row-level security"), Some(advice));
         } else if facts["proxy"] == true {
-            self.add("role", Health::Ok, format!("{role} speaks for others (pml_proxy)"), None);
+            self.add("role", Health::Ok, format!("{role} is a member of pml_proxy"), None);
         } else {
-            let advice = format!("GRANT pml_proxy TO {role};");
-            self.add("role", Health::Broken, format!("{role} may not speak for others"), Some(advice));
+            let advice = format!("Run: GRANT pml_proxy TO {role};");
+            self.add("role", Health::Broken, format!("{role} isn't a member of pml_proxy"), Some(advice));
         }
     }
 
@@ -154,10 +154,10 @@ impl Report {
         let _stop = stop.clone().drop_guard();
         tokio::spawn(database::listen(config.listen.clone(), listener.clone(), stop));
         match tokio::time::timeout(config.patience, listener.0.notified()).await {
-            Ok(()) => self.add("LISTEN", Health::Ok, "changes are heard", None),
+            Ok(()) => self.add("LISTEN", Health::Ok, "notifications arrive", None),
             _ => {
-                let advice = "LISTEN needs a direct connection: give --listen-url if the other goes through pgbouncer.";
-                self.add("LISTEN", Health::Broken, "no connection for it", Some(advice.into()));
+                let advice = "LISTEN needs a direct connection; set listen_url (--listen-url) if database_url goes through pgbouncer.";
+                self.add("LISTEN", Health::Broken, "can't connect", Some(advice.into()));
             }
         }
     }
@@ -167,18 +167,19 @@ impl Report {
         let pool = match Pool::start(config.worker.clone()).await {
             Ok(pool) => pool,
             Err(error) => {
-                let advice = format!("See docs/worker.md, and what `{program} doors` says.");
+                let advice = format!("See docs/worker.md, and the output of `{program} doors`.");
                 return self.add("sandbox", Health::Broken, error.to_string(), Some(advice));
             }
         };
         match pool.missing_layers() {
             "" => self.add("confinement", Health::Ok, "all layers", None),
             missing => {
-                let advice = "This kernel lacks it and the configuration allows that; see docs/worker.md.";
+                let advice = "The kernel lacks it, and allow_missing accepts that; see docs/worker.md.";
                 self.add("confinement", Health::Warning, format!("without {missing}"), Some(advice.into()));
             }
         }
-        let nobody = |_call| async { Err(pml_worker::CallError::new("nothing can be called here")) };
+        let nobody =
+            |_call| async { Err(pml_worker::CallError::new("the doctor's code can't call anything")) };
         let outcome = pool.run(Run::new("doctor", "return 6 * 7"), &nobody).await;
         match outcome.result {
             Ok(value) if value.get() == "42" => {
@@ -204,11 +205,11 @@ impl Report {
         }
         while let Some(Ok((name, listed))) = asking.join_next().await {
             let what = format!("server {name}");
-            let advice = Some("See its entry under mcpServers, and run its command by hand.".to_owned());
+            let advice = Some("Check its entry under mcpServers, and run its command by hand.".to_owned());
             match listed {
                 Ok(Ok(tools)) => self.add(what, Health::Ok, format!("{} tools", tools.len()), None),
                 Ok(Err(error)) => self.add(what, Health::Broken, error.to_string(), advice),
-                Err(_) => self.add(what, Health::Broken, "it doesn't answer in time", advice),
+                Err(_) => self.add(what, Health::Broken, "no answer within its startup timeout", advice),
             }
         }
         servers.close().await;
@@ -219,11 +220,11 @@ fn own_scope() -> Scope {
     Scope { org: "local".into(), project: "default".into(), actor: "doctor".into() }
 }
 
-/// Waits for a connection only.
+/// Reports only that the connection is there.
 #[derive(Default)]
 struct Connected(tokio::sync::Notify);
 
-impl Ears for Connected {
+impl NotificationHandler for Connected {
     fn tools_changed(&self, _: &str) {}
 
     fn tokens_changed(&self, _: &str) {}

@@ -1,4 +1,4 @@
-//! The MCP server: both eras of the protocol, over any transport.
+//! The MCP server: both eras of the protocol, on any transport. What a call does is in `run`.
 
 #![expect(deprecated, reason = "logging is, but servers use it")]
 
@@ -29,28 +29,28 @@ use tracing::Instrument;
 
 use crate::{
     app::App,
-    downstream::{Asking, Client, Input},
+    downstream::{Asking, CallingClient, Input},
     presence::Presence,
-    run::{self, Job, Reporter},
+    run::{self, CallFailure, Job, Reporter},
     scope::{Caller, new_request_id},
     tools::{answer, builtin::Builtin},
     weight::Weight,
 };
 
 const INSTRUCTIONS: &str = "\
-PML remembers code that worked. Before writing code, look with pml_discover, or with pml_execute and an intent alone: \
-what you need may be there as a capability, to be called by name. New code goes to pml_execute with a name \
-(namespace:action); if it succeeds it is kept, and is a tool from then on. Code reaches the connected MCP servers as \
-`await mcp.server.tool({…})` and other capabilities as `await mcp.namespace.action({…})`.";
+PML remembers code that worked. Before writing code, search with pml_discover, or with pml_execute and only an intent: \
+there may be a capability that does it, which you call by name. Run new code with pml_execute and a name \
+(namespace:action); if it succeeds, it is kept and becomes a tool. Code calls the connected MCP servers with \
+`await mcp.server.tool({…})` and other capabilities with `await mcp.namespace.action({…})`.";
 
-/// How long a refusal takes that the client should have waited for.
+/// How long a refusal for a reached limit is held back.
 const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 
-/// One for every session (2025) or request (2026).
+/// The handler of a session (2025) or of a request (2026).
 pub struct Handler {
     app: Arc<App>,
     session: u64,
-    /// What the session wants logged, if it has said so.
+    /// The level that the session has set.
     log_level: Mutex<Option<LoggingLevel>>,
     ended: CancellationToken,
     _end: DropGuard,
@@ -64,7 +64,7 @@ impl Handler {
         Handler { app, session, log_level: Mutex::default(), _end: ended.clone().drop_guard(), ended }
     }
 
-    /// Whoever the transport says it is: HTTP puts it into the request, stdio has the configured scope.
+    /// The caller that the HTTP guard has put into the request; on stdio, the configured one.
     fn caller(&self, extensions: &Extensions) -> Caller {
         let stamped = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
         stamped.cloned().unwrap_or_else(|| Caller {
@@ -80,7 +80,7 @@ impl Handler {
         caller: Caller,
     ) -> Result<CallToolResponse, ErrorData> {
         if self.app.lifecycle.is_draining() {
-            let message = "The server is shutting down. Nothing was done; try again in a moment.";
+            let message = "The server is shutting down. Nothing was done; retry in a moment.";
             return Ok(answer::failure(message).into());
         }
         let reporter = Reporter::start(&context.peer, context.meta.get_progress_token());
@@ -93,7 +93,7 @@ impl Handler {
             absent: self.app.absent,
             end: cancel.clone(),
         };
-        let client = Client::of(self.session, &context, log_level, asking);
+        let client = CallingClient::of(self.session, &context, log_level, asking);
         let job = Job {
             app: self.app.clone(),
             caller,
@@ -104,7 +104,7 @@ impl Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let (kind, answered) = match Builtin::find(&request.name) {
-            Some(Builtin::Execute) => ("code", Ok(run::execute(job, arguments).await)),
+            Some(Builtin::Execute) => ("code", run::execute(job, arguments).await),
             Some(Builtin::Ask(tool)) => {
                 ("builtin", Ok(self.app.tools.ask(&job.caller, &tool, arguments).await.into()))
             }
@@ -113,33 +113,27 @@ impl Handler {
                 ("tool", run::call_listed(job, &request.name, arguments, input).await)
             }
         };
-        if is_limited(&answered) {
-            // Whoever tries again at once would keep the proxy busy with refusals.
+        if matches!(answered, Err(CallFailure::Limit(_))) {
+            // Slows down clients that retry without a pause.
             tokio::time::sleep(SLOW_REFUSAL).await;
         }
+        let answered = answered.or_else(CallFailure::into_response);
         if let Some(weight) = weight(&context.extensions) {
             weight.set(answered.as_ref().map_or(0, answer::size));
         }
         reporter.end().await;
-        client.told().await;
+        client.flush_logs().await;
         self.app.metrics.called(kind, is_success(&answered), started.elapsed());
         answered
     }
 }
 
-/// Whether the client is there, if it has a session over HTTP.
+/// Whether the client is connected, if it has an HTTP session.
 fn presence(extensions: &Extensions) -> Option<Arc<Presence>> {
     extensions.get::<Parts>()?.extensions.get::<Arc<Presence>>().cloned()
 }
 
-/// Whether a limit was in the way.
-fn is_limited(answered: &Result<CallToolResponse, ErrorData>) -> bool {
-    let Ok(CallToolResponse::Complete(result)) = answered else { return false };
-    // A run that met a limit of its own isn't anybody's.
-    result.structured_content.as_ref().is_some_and(|content| content["error"]["of"].is_string())
-}
-
-/// Where the size of the answer is said, over HTTP.
+/// Where the size of the answer is stored, over HTTP.
 fn weight(extensions: &Extensions) -> Option<&Weight> {
     extensions.get::<Parts>()?.extensions.get::<Weight>()
 }
@@ -153,7 +147,7 @@ fn is_success(answered: &Result<CallToolResponse, ErrorData>) -> bool {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        // The log messages are those of the servers behind us, during a call.
+        // Logging is for messages of downstream servers during a call.
         let capabilities =
             ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
         let implementation = Implementation::new("pml", env!("CARGO_PKG_VERSION")).with_title("PML");
@@ -167,13 +161,13 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context.extensions);
         let span =
-            tracing::info_span!("list", request_id = caller.request_id, scope = caller.scope().place());
+            tracing::info_span!("list", request_id = caller.request_id, scope = caller.scope().project_key());
         let tools = self.app.tools.list(&caller).instrument(span.clone()).await.map_err(|error| {
-            span.in_scope(|| tracing::warn!(%error, "the tools can't be listed"));
+            span.in_scope(|| tracing::warn!(%error, "can't list the tools"));
             ErrorData::internal_error(error.to_string(), None)
         })?;
         let mut result = ListToolsResult::with_all_items(tools.as_ref().clone());
-        // It depends on who asks, and changes whenever somebody names something.
+        // It depends on the caller, and changes when anything is named.
         result.cache_scope = Some(CacheScope::Private);
         result.ttl_ms = Some(0);
         Ok(result)
@@ -186,7 +180,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context.extensions);
         let span =
-            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
+            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().project_key());
         self.call(request, context, caller).instrument(span).await
     }
 
@@ -203,7 +197,7 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    // What isn't declared isn't there; rmcp would answer these with empty lists.
+    // Methods of undeclared capabilities, which rmcp would answer with empty lists.
 
     async fn list_prompts(
         &self,
@@ -237,7 +231,7 @@ impl ServerHandler for Handler {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
-    /// What rmcp can't read comes here, also where only the parameters are wrong.
+    /// Requests that rmcp can't parse, even if only their parameters are invalid.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -250,7 +244,7 @@ impl ServerHandler for Handler {
             _ => false,
         };
         Err(if ours {
-            ErrorData::invalid_params(format!("The parameters of {method} aren't what they should be."), None)
+            ErrorData::invalid_params(format!("Invalid parameters of {method}."), None)
         } else {
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
         })
@@ -260,7 +254,7 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context.extensions);
         let mut changes = self.app.tools.subscribe(caller.scope());
         let ended = self.ended.clone();
-        // The task holds the peer, not the handler, whose end is its end.
+        // The task holds the peer, not the handler, and ends when that is dropped.
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -295,10 +289,10 @@ impl ServerHandler for Handler {
     }
 }
 
-/// Whether the client is of the newer era.
+/// Whether the client uses the newer era of the protocol.
 fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// How long a session may be silent before it is forgotten.
+/// Idle sessions are closed after this time.
 pub const SESSION_IDLE: Duration = Duration::from_secs(8 * 3600);

@@ -1,6 +1,6 @@
-//! The `pml` program: MCP in front, SQL behind, the sandbox at its side, real MCP servers downstream.
+//! The `pml` program: an MCP server for agents, with a sandbox for their code, and a client of downstream MCP servers.
 //!
-//! It holds no rules and no state of its own: what may be done, what is kept and what it is called is Postgres' to say.
+//! It has no rules and no state of its own; both are in Postgres.
 
 pub mod app;
 mod backoff;

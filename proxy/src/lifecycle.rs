@@ -1,4 +1,4 @@
-//! How the proxy lives and ends: what is under way, and the signals that end it, one after the other.
+//! Graceful shutdown: what is running, and the signals that stop it, one after the other.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -7,20 +7,20 @@ use std::{
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// For what should take no time: the last messages, the last statements, the end of processes.
+/// Timeout of each last step: messages, statements, the end of processes.
 pub(crate) const ENDING: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub struct Lifecycle {
-    /// Calls under way. They go on when their client has gone.
+    /// Running calls. They continue when their client disconnects.
     pub calls: TaskTracker,
-    /// Outcomes on their way to Postgres.
+    /// Outcomes that are being stored in Postgres.
     pub finishes: TaskTracker,
-    /// Cancelled when calls that still run must end.
+    /// Cancelled when running calls must stop.
     pub end_calls: CancellationToken,
-    /// Cancelled when no new connections are wanted.
+    /// Cancelled when no new connections are accepted.
     pub stop_accepting: CancellationToken,
-    /// Cancelled when everything must end.
+    /// Cancelled when everything must stop.
     pub stop: CancellationToken,
     draining: AtomicBool,
 }
@@ -30,14 +30,14 @@ impl Lifecycle {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Takes no more calls, lets those that run finish within `patience`, and ends what is left.
+    /// Accepts no more calls, lets running ones finish within `patience`, and cancels the rest.
     pub async fn drain(&self, patience: Duration) {
         self.draining.store(true, Ordering::Relaxed);
         self.calls.close();
         self.finishes.close();
-        tracing::info!(running = self.calls.len(), "shutting down; running calls may finish");
+        tracing::info!(running = self.calls.len(), "shutting down; waiting for running calls");
         if tokio::time::timeout(patience, self.calls.wait()).await.is_err() {
-            tracing::warn!(running = self.calls.len(), "calls still run at the deadline and are cancelled");
+            tracing::warn!(running = self.calls.len(), "the drain timeout is over; cancelling running calls");
             self.end_calls.cancel();
             let _ = tokio::time::timeout(ENDING, self.calls.wait()).await;
         }
@@ -47,7 +47,10 @@ impl Lifecycle {
     pub(crate) async fn finish(&self) {
         self.end_calls.cancel();
         if tokio::time::timeout(ENDING, self.finishes.wait()).await.is_err() {
-            tracing::error!(lost = self.finishes.len(), "outcomes could not be stored: Postgres is away");
+            tracing::error!(
+                lost = self.finishes.len(),
+                "can't store the outcomes of runs: Postgres can't be reached"
+            );
         }
     }
 }

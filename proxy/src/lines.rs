@@ -1,4 +1,4 @@
-//! Lines on their way to rmcp, looked at one by one by somebody who may take some of them out.
+//! A reader between a pipe and rmcp, whose filter may take out lines.
 
 use std::{
     io,
@@ -10,38 +10,38 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-/// Looks at each line before rmcp reads it.
-pub(crate) trait TakesLines {
-    /// Whether the line is taken, so that rmcp never sees it.
+/// Sees each line before rmcp does.
+pub(crate) trait LineFilter {
+    /// Whether the line is taken out, so that rmcp never sees it.
     fn takes(&self, line: &Bytes) -> bool;
 
-    /// No more lines will come.
+    /// The input has ended.
     fn ended(&self) {}
 }
 
-/// Longer lines are passed on: rmcp drops them.
+/// Longer lines aren't filtered: rmcp drops them.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
-pub(crate) struct Sifted<R, T: TakesLines> {
+pub(crate) struct FilteredLines<R, T: LineFilter> {
     io: R,
     taker: T,
-    /// What was read and isn't a whole line yet, for all that is known.
+    /// Read, but not filtered yet.
     held: BytesMut,
-    /// So much of it is known to hold no end of line.
+    /// How many bytes of it are known to hold no end of line.
     searched: usize,
-    /// What is rmcp's to read.
+    /// Filtered, for rmcp to read.
     passing: Bytes,
-    /// The rest of a line whose beginning was passed on is too.
+    /// The rest of a line that is too long passes like its beginning.
     is_inside_line: bool,
 }
 
-impl<R, T: TakesLines> Sifted<R, T> {
-    pub(crate) fn new(io: R, taker: T) -> Sifted<R, T> {
+impl<R, T: LineFilter> FilteredLines<R, T> {
+    pub(crate) fn new(io: R, taker: T) -> FilteredLines<R, T> {
         let (held, passing) = (BytesMut::new(), Bytes::new());
-        Sifted { io, taker, held, searched: 0, passing, is_inside_line: false }
+        FilteredLines { io, taker, held, searched: 0, passing, is_inside_line: false }
     }
 
-    /// Takes the next line out or lets it pass; false if there is none.
+    /// Filters the next line; false if there is none.
     fn sift(&mut self) -> bool {
         if let Some(end) = memchr::memchr(b'\n', &self.held[self.searched..]) {
             let line = self.take(self.searched + end + 1);
@@ -66,7 +66,7 @@ impl<R, T: TakesLines> Sifted<R, T> {
     }
 }
 
-impl<R: AsyncRead + Unpin, T: TakesLines + Unpin> AsyncRead for Sifted<R, T> {
+impl<R: AsyncRead + Unpin, T: LineFilter + Unpin> AsyncRead for FilteredLines<R, T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl<R: AsyncRead + Unpin, T: TakesLines + Unpin> AsyncRead for Sifted<R, T> {
     }
 }
 
-impl<R, T: TakesLines> Drop for Sifted<R, T> {
+impl<R, T: LineFilter> Drop for FilteredLines<R, T> {
     fn drop(&mut self) {
         self.taker.ended();
     }

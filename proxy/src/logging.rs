@@ -1,4 +1,4 @@
-//! Logs on standard error, for people or as JSON. Values of arguments are never logged; other crates only warn.
+//! Logs on standard error, as text or JSON. Values of arguments are never logged; other crates log only warnings.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,13 @@ pub struct LogConfig {
     pub level: String,
 }
 
-/// Crates that would log whole messages, and with them arguments, below this level.
+/// Crates that log whole messages, and with them arguments, below this level.
 const QUIET: [&str; 5] =
     ["rmcp=error", "hyper=warn", "tokio_postgres=warn", "reqwest=warn", "deadpool=error"];
 
-/// The filter for `level`: a bare level is for this program, directives may say more.
+/// The filter for `level`: a level for this program, or directives for crates.
 pub(crate) fn filter(level: &str) -> Result<EnvFilter, String> {
-    // A word that is no level would be taken for the name of a crate.
+    // EnvFilter takes any other word for the name of a crate.
     let is_level = |word: &str| word == "off" || word.parse::<tracing::Level>().is_ok();
     let words = level.split(',').filter(|directive| !directive.contains(['=', '[']));
     if let Some(word) = words.map(str::trim).find(|word| !is_level(word)) {
@@ -60,6 +60,6 @@ pub fn start(config: &LogConfig) {
         }
     };
     if started.is_err() {
-        tracing::debug!("logging had been started already");
+        tracing::debug!("logging is started already");
     }
 }

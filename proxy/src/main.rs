@@ -1,10 +1,9 @@
-//! Reads the command line, checks the configuration, and does what is asked.
+//! Parses the command line, loads the configuration, runs the command.
 
 use std::{fmt::Display, num::NonZeroUsize, process::ExitCode};
 
-use clap::Parser;
 use pml_proxy::{
-    cli::{Cli, Command, TokenCommand},
+    cli::{Command, Invocation, TokenCommand},
     clients,
     config::{Config, ConfigError, GivenSettings},
     doctor, logging,
@@ -14,56 +13,17 @@ use pml_proxy::{
 use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
-        }
-    };
-    let runtime = match runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => return Failure::of(error).report(),
-    };
-    let status = runtime.block_on(run(cli.command)).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
-    // Not waited for: reading standard input can't be interrupted.
+    start().map_or_else(Failure::report, |()| ExitCode::SUCCESS)
+}
+
+fn start() -> Result<(), Failure> {
+    let Invocation { command, settings } = Invocation::parse()?;
+    let config = load(settings)?;
+    let runtime = runtime().map_err(Failure::new)?;
+    let done = runtime.block_on(run(command, config));
+    // Without waiting for its threads: reading standard input can't be interrupted.
     runtime.shutdown_background();
-    status
-}
-
-/// Threads for half of the cores: the others do the work that is passed on, in Postgres, the sandbox and the servers.
-/// More of them would only wake each other (`TOKIO_WORKER_THREADS` says otherwise).
-fn runtime() -> std::io::Result<Runtime> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
-        let cores = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
-        builder.worker_threads(cores.div_ceil(2));
-    }
-    builder.enable_all().build()
-}
-
-async fn run(command: Command) -> Result<(), Failure> {
-    match command {
-        Command::Serve(settings) => serve::over_http(load(settings)?).await?,
-        Command::Stdio(settings) => serve::over_stdio(load(settings)?).await?,
-        Command::Doctor(args) => {
-            if !doctor::run(load(args.settings.without_logs())?, args.json).await {
-                return Err(Failure::reported());
-            }
-        }
-        Command::Token(TokenCommand::Create(args)) => {
-            let config = load(args.settings)?;
-            token_command::create(&config, args.label.as_deref(), args.expires_in, args.json).await?;
-        }
-        Command::Token(TokenCommand::List(args)) => {
-            token_command::list(&load(args.settings)?, args.json).await?;
-        }
-        Command::Token(TokenCommand::Revoke(args)) => {
-            token_command::revoke(&load(args.settings)?, args.id).await?;
-        }
-        Command::Clients(args) => clients::print(&load(args.settings)?, args.client, args.json),
-    }
-    Ok(())
+    done
 }
 
 /// Checks the configuration and starts the logs.
@@ -76,11 +36,40 @@ fn load(settings: GivenSettings) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-/// Wrong usage or configuration, as `sysexits.h` has it.
-const USAGE: u8 = 64;
-const FAILED: u8 = 1;
+/// Threads for half of the cores. The other half is for Postgres, the sandbox and the servers, which do most of the work;
+/// more threads here would only wake each other. `TOKIO_WORKER_THREADS` overrides it.
+fn runtime() -> std::io::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
+        builder.worker_threads(cores.div_ceil(2));
+    }
+    builder.enable_all().build()
+}
 
-/// How the program ends if not well.
+async fn run(command: Command, config: Config) -> Result<(), Failure> {
+    match command {
+        Command::Serve => serve::over_http(config).await?,
+        Command::Stdio => serve::over_stdio(config).await?,
+        Command::Doctor(output) => {
+            if !doctor::run(config, output.json).await {
+                return Err(Failure::reported(FAILED));
+            }
+        }
+        Command::Token(TokenCommand::Create(token)) => token_command::create(&config, &token).await?,
+        Command::Token(TokenCommand::List(output)) => token_command::list(&config, output.json).await?,
+        Command::Token(TokenCommand::Revoke(token)) => token_command::revoke(&config, token.id).await?,
+        Command::Clients(args) => clients::print(&config, args.client, args.output.json),
+    }
+    Ok(())
+}
+
+const SUCCESS: u8 = 0;
+const FAILED: u8 = 1;
+/// Wrong usage or configuration: `EX_USAGE` of `sysexits.h`.
+const USAGE: u8 = 64;
+
+/// Why the program ends early, with its exit status.
 struct Failure {
     status: u8,
     /// None if it has been printed.
@@ -88,16 +77,16 @@ struct Failure {
 }
 
 impl Failure {
-    fn of(error: impl Display) -> Failure {
+    fn new(error: impl Display) -> Failure {
         Failure { status: FAILED, message: Some(error.to_string()) }
     }
 
-    fn of_usage(error: impl Display) -> Failure {
+    fn usage(error: impl Display) -> Failure {
         Failure { status: USAGE, message: Some(error.to_string()) }
     }
 
-    fn reported() -> Failure {
-        Failure { status: FAILED, message: None }
+    fn reported(status: u8) -> Failure {
+        Failure { status, message: None }
     }
 
     fn report(self) -> ExitCode {
@@ -108,23 +97,31 @@ impl Failure {
     }
 }
 
+impl From<clap::Error> for Failure {
+    /// `--help` and `--version` are errors of clap's that are none.
+    fn from(error: clap::Error) -> Failure {
+        let _ = error.print();
+        Failure::reported(if error.use_stderr() { USAGE } else { SUCCESS })
+    }
+}
+
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
-        Failure::of_usage(error)
+        Failure::usage(error)
     }
 }
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
         match error {
-            ServeError::Tls(error) => Failure::of_usage(error),
-            error => Failure::of(error),
+            ServeError::Tls(error) => Failure::usage(error),
+            error => Failure::new(error),
         }
     }
 }
 
 impl From<TokenError> for Failure {
     fn from(error: TokenError) -> Failure {
-        Failure::of(error)
+        Failure::new(error)
     }
 }

@@ -1,4 +1,4 @@
-//! What `/metrics` shows, in the text format of Prometheus. Labels are never names that callers choose.
+//! `/metrics`, in the text format of Prometheus. Labels never hold names that callers choose.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use prometheus_client::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
-    /// `builtin`, `capability`, `code` or `tool`.
+    /// `builtin`, `code` or `tool`.
     kind: &'static str,
     outcome: &'static str,
 }
@@ -35,7 +35,7 @@ struct NotificationLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LimitLabels {
-    /// A key under `limits` in the configuration, or `queue_full`.
+    /// A setting without its `limit_`, or `queue_full`.
     limit: &'static str,
     /// `token`, `organisation` or `everyone`; `tenant` of the sandbox's queue.
     of: &'static str,
@@ -46,7 +46,7 @@ struct ServerLabel {
     server: String,
 }
 
-/// What is read when somebody asks, not counted as it happens.
+/// What is read when the metrics are asked for, not counted as it happens.
 #[derive(Debug, Default)]
 pub struct Readings {
     pub calls_running: usize,
@@ -57,10 +57,10 @@ pub struct Readings {
     pub worker_processes: usize,
     /// Slots of the sandbox.
     pub worker: Counts,
-    /// Runs that wait for somebody without a slot.
+    /// Runs that gave their slot back while a person is asked.
     pub runs_aside: usize,
     pub questions: usize,
-    /// Statements under way or waiting for their turn.
+    /// Running and queued statements.
     pub statements: Counts,
     pub servers: Vec<(String, bool)>,
 }
@@ -133,49 +133,53 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let r = &mut self.registry;
-        r.register("tool_calls", "Calls of tools, by kind and outcome", self.calls.clone());
-        r.register_with_unit("tool_call", "How long calls took", Unit::Seconds, self.call_seconds.clone());
-        r.register("http_refused", "HTTP requests that were refused, by reason", self.refused.clone());
+        r.register("tool_calls", "Tool calls, by kind and outcome", self.calls.clone());
+        r.register_with_unit("tool_call", "Duration of tool calls", Unit::Seconds, self.call_seconds.clone());
+        r.register("http_refused", "Rejected HTTP requests, by reason", self.refused.clone());
         r.register(
             "http_connections_refused",
-            "Connections that were closed before a request was read, by reason",
+            "Connections closed before a request was read, by reason",
             self.connections_refused.clone(),
         );
         r.register(
             "http_connections_closed",
-            "Connections that took too long or made room for others, by reason",
+            "Connections closed by a timeout or to make room, by reason",
             self.connections_closed.clone(),
         );
         r.register("http_connections", "Open HTTP connections", self.http_connections.clone());
-        r.register("database_errors", "Statements without an answer, by kind", self.database_errors.clone());
+        r.register("database_errors", "Failed statements, by kind", self.database_errors.clone());
         r.register(
             "notifications",
-            "Notifications of the database, by kind and what became of them",
+            "Database notifications, by kind and what was done with them",
             self.notifications.clone(),
         );
-        r.register("list_changes", "Changes of tool lists that were passed on", self.list_changes.clone());
-        r.register("listening", "Whether changes in the database are heard", self.listening.clone());
-        r.register("calls_running", "Calls under way", self.calls_running.clone());
         r.register(
-            "finishes_pending",
-            "Outcomes that Postgres doesn't have yet",
-            self.finishes_pending.clone(),
+            "list_changes",
+            "Notifications of changed tool lists sent to clients",
+            self.list_changes.clone(),
         );
-        r.register("sessions", "Open sessions", self.sessions.clone());
-        r.register("database_connections_used", "Connections in use", self.connections_used.clone());
-        r.register("database_connections", "Connections", self.connections.clone());
+        r.register("listening", "Whether database notifications arrive", self.listening.clone());
+        r.register("calls_running", "Running calls", self.calls_running.clone());
+        r.register("finishes_pending", "Outcomes that aren't stored yet", self.finishes_pending.clone());
+        r.register("sessions", "Open MCP sessions", self.sessions.clone());
+        r.register("database_connections_used", "Postgres connections in use", self.connections_used.clone());
+        r.register("database_connections", "Open Postgres connections", self.connections.clone());
         r.register("worker_processes", "Sandbox processes", self.worker_processes.clone());
-        r.register("worker_slots_used", "Runs that have a slot", self.worker_slots_used.clone());
-        r.register("worker_waiting", "Runs that wait for a slot", self.worker_waiting.clone());
-        r.register("worker_waiting_bytes", "Their code and arguments", self.worker_waiting_bytes.clone());
-        r.register("worker_aside", "Runs without a slot while somebody is asked", self.worker_aside.clone());
-        r.register("questions_open", "Questions that nobody has answered yet", self.questions.clone());
+        r.register("worker_slots_used", "Runs with a slot", self.worker_slots_used.clone());
+        r.register("worker_waiting", "Runs queued for a slot", self.worker_waiting.clone());
+        r.register(
+            "worker_waiting_bytes",
+            "Bytes of code and arguments of queued runs",
+            self.worker_waiting_bytes.clone(),
+        );
+        r.register("worker_aside", "Runs without a slot while a person is asked", self.worker_aside.clone());
+        r.register("questions_open", "Unanswered questions to people", self.questions.clone());
         r.register(
             "database_waiting",
-            "Statements that wait for their tenant's turn",
+            "Statements queued for their tenant's turn",
             self.statements_waiting.clone(),
         );
-        r.register("limit_refused", "Refusals by a limit, and whose limit it is", self.limited.clone());
+        r.register("limit_refused", "Calls refused by a limit, and whose limit it is", self.limited.clone());
         r.register("server_up", "Whether a downstream server is connected", self.servers_up.clone());
     }
 
@@ -224,7 +228,7 @@ impl Metrics {
         self.listening.get() == 1
     }
 
-    /// The text, with `readings` put in.
+    /// The text, with these readings.
     pub fn render(&self, readings: Readings) -> String {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.calls_running.set(count(readings.calls_running));

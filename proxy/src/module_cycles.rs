@@ -1,4 +1,4 @@
-//! The crate's modules use each other in one direction only.
+//! Tests that the crate's modules have no cyclic dependencies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,7 +53,7 @@ fn read(folder: &Path, module: Option<&str>, uses: &mut Uses) {
     }
 }
 
-/// What is left when modules that use nothing else are taken away, again and again.
+/// What is left after removing modules without dependencies, repeatedly.
 fn entangled(mut uses: Uses) -> Uses {
     while let Some(leaf) = uses.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| module.clone()) {
         uses.remove(&leaf);

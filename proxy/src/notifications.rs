@@ -1,5 +1,5 @@
-//! What Postgres notifies of (`pml_tools_changed`, `pml_tokens_changed`): caches are dropped at once, and those who listen
-//! are told once the change is confirmed.
+//! Handles `pml_tools_changed` and `pml_tokens_changed`: cache entries are dropped at once, and sessions are notified when
+//! Postgres confirms the change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,29 +10,29 @@ use uuid::Uuid;
 
 use crate::{
     changes::{Hint, RECHECK},
-    database::Ears,
+    database::NotificationHandler,
     metrics::Metrics,
-    scope::{Scope, is_place},
+    scope::{Scope, is_project_key},
     tokens::Tokens,
     tools::Catalog,
 };
 
-/// Changes that come together are asked about once.
+/// Notifications within this time cause one query.
 const GATHERING: Duration = Duration::from_millis(30);
-/// Scopes that are asked about at the same time.
-const AT_ONCE: usize = 4;
+/// Scopes that are checked concurrently.
+const CONCURRENT_CHECKS: usize = 4;
 
-/// Drops what was cached, which costs nothing until it is needed again.
+/// Invalidates caches; nothing is fetched until it is needed again.
 pub(crate) struct Listener {
     pub tools: Arc<Catalog>,
     pub tokens: Arc<Tokens>,
     pub metrics: Arc<Metrics>,
 }
 
-impl Ears for Listener {
+impl NotificationHandler for Listener {
     fn tools_changed(&self, payload: &str) {
-        let hint = if is_place(payload) {
-            self.tools.known.changed(payload);
+        let hint = if is_project_key(payload) {
+            self.tools.cache.invalidate(payload);
             self.tools.changes.hint(payload)
         } else {
             Hint::Malformed
@@ -41,27 +41,27 @@ impl Ears for Listener {
     }
 
     fn tokens_changed(&self, payload: &str) {
-        // The form that Postgres gives it, and no other.
+        // Only the canonical form, as Postgres writes it.
         let id = Some(payload).filter(|text| text.len() == 36).and_then(|text| Uuid::try_parse(text).ok());
         let hint = id.map_or(Hint::Malformed, |id| self.tokens.hint(id));
         self.metrics.notified("tokens", hint.outcome());
     }
 
     fn connected(&self) {
-        self.tools.known.set_listening(true);
+        self.tools.cache.set_listening(true);
         self.metrics.set_listening(true);
-        // What happened while nobody listened isn't known.
+        // Changes may have been missed while the connection was down.
         self.tokens.hint_all();
         self.tools.changes.hint_all();
     }
 
     fn lost(&self) {
-        self.tools.known.set_listening(false);
+        self.tools.cache.set_listening(false);
         self.metrics.set_listening(false);
     }
 }
 
-/// Follows the hints: asks Postgres for the lists of scopes that somebody listens to, and tells of those that are others.
+/// Checks the lists of hinted scopes that have subscribers, and notifies these of lists that differ.
 pub(crate) async fn follow_tools(tools: Arc<Catalog>, metrics: Arc<Metrics>, stop: CancellationToken) {
     loop {
         tokio::select! {
@@ -71,22 +71,24 @@ pub(crate) async fn follow_tools(tools: Arc<Catalog>, metrics: Arc<Metrics>, sto
         let next = Instant::now() + RECHECK;
         sleep(GATHERING).await;
         let hinted = tools.changes.take_hinted();
-        stream::iter(hinted).for_each_concurrent(AT_ONCE, |scope| ask(&tools, &metrics, scope)).await;
+        stream::iter(hinted)
+            .for_each_concurrent(CONCURRENT_CHECKS, |scope| check(&tools, &metrics, scope))
+            .await;
         sleep_until(next).await;
     }
 }
 
-async fn ask(tools: &Catalog, metrics: &Metrics, scope: Scope) {
+async fn check(tools: &Catalog, metrics: &Metrics, scope: Scope) {
     match tools.list_again(&scope).await {
         Ok(list) => {
-            if tools.changes.tell(&scope, list) {
+            if tools.changes.notify_if_changed(&scope, list) {
                 metrics.list_changed();
             }
         }
         Err(error) => {
-            tracing::warn!(%error, %scope, "it isn't known whether the tools have changed");
+            tracing::warn!(%error, %scope, "can't check whether the tools have changed");
             if error.is_passing() {
-                tools.changes.hint(&scope.place());
+                tools.changes.hint(&scope.project_key());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a session's client is there: whether it has a request or a stream open.
+//! Whether a session's client is connected: whether it has an open request or stream.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::{sync::watch, time::timeout};
 #[derive(Debug)]
 pub struct Presence(watch::Sender<usize>);
 
-/// One of them, until it is dropped.
+/// An open request or stream, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Here(Arc<Presence>);
 
@@ -22,7 +22,7 @@ impl Presence {
         Here(self.clone())
     }
 
-    /// Waits until the client has been away for so long.
+    /// Waits until the client has been disconnected for so long.
     pub async fn away_for(&self, time: Duration) {
         let mut open = self.0.subscribe();
         loop {
@@ -51,7 +51,7 @@ mod tests {
     use super::Presence;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_comes_back_in_time_was_never_away() {
+    async fn a_client_that_reconnects_in_time_is_not_gone() {
         let presence = Presence::new();
         let away = Duration::from_secs(30);
         let here = presence.here();

@@ -6,7 +6,7 @@ use http::{
     header::{HOST, ORIGIN},
 };
 
-/// A host and perhaps a port, as `Host` and URIs have them; without a user, and with nothing after it.
+/// A host with an optional port, as in `Host` and URIs, without user or path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Authority<'a> {
     host: &'a str,
@@ -44,7 +44,7 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-/// Digits only: the parser of numbers takes a sign too.
+/// Digits only: `parse` would accept a sign.
 fn parse_port(digits: &str) -> Option<u16> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
@@ -57,7 +57,7 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// A name under which the proxy may be asked; on any port, unless it has one.
+/// An allowed host; without a port it allows any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern {
     host: String,
@@ -84,10 +84,10 @@ impl HostPattern {
     }
 }
 
-/// Whose pages may ask.
+/// An allowed web origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginPattern {
-    /// Pages without an origin, such as files.
+    /// Pages without an origin, such as local files.
     Null,
     Of {
         scheme: String,
@@ -100,7 +100,7 @@ pub enum OriginPattern {
 pub enum PortPattern {
     /// Written as `*`.
     Any,
-    /// None is the scheme's own.
+    /// `None` is the scheme's default.
     One(Option<u16>),
 }
 
@@ -144,21 +144,21 @@ fn parse_origin(text: &str) -> Option<(&str, Authority<'_>)> {
     Some((scheme, Authority::parse(authority)?)).filter(|_| is_scheme)
 }
 
-/// What is wrong with the name under which the proxy is asked.
+/// What is wrong with the host of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadHost {
     #[error("The request has no Host header; send exactly one.")]
     Missing,
     #[error("The request has more than one Host header; send exactly one.")]
     Several,
-    #[error("The Host header isn't a host with perhaps a port, such as localhost:7410.")]
+    #[error("The Host header isn't a host with an optional port, such as localhost:7410.")]
     Malformed,
-    #[error("The host in the request's URI isn't the one in its Host header; send the same.")]
+    #[error("The host in the request's URI differs from its Host header; send the same.")]
     Contradicted,
 }
 
-/// The name under which the proxy is asked, if it is told in one way only. Before HTTP/1.1 there may be none.
-pub(crate) fn asked_as<'a>(
+/// The one host of a request. Before HTTP/1.1 there may be none.
+pub(crate) fn requested_host<'a>(
     uri: &'a Uri,
     version: Version,
     headers: &'a HeaderMap,
@@ -178,20 +178,19 @@ pub(crate) fn asked_as<'a>(
     };
     match (host, target) {
         (Some(host), Some(target)) if !host.is_same(&target, uri.scheme_str()) => Err(BadHost::Contradicted),
-        // HTTP/2 has it in the URI only.
+        // HTTP/2 has it only in the URI.
         (None, None) if version >= Version::HTTP_11 => Err(BadHost::Missing),
         (None, Some(_)) if version == Version::HTTP_11 => Err(BadHost::Missing),
         (host, target) => Ok(host.or(target)),
     }
 }
 
-/// Whether one of these names is meant.
-pub(crate) fn is_named(authority: Option<Authority<'_>>, names: &[HostPattern]) -> bool {
-    authority.is_some_and(|authority| names.iter().any(|name| name.fits(&authority)))
+pub(crate) fn is_allowed_host(host: Option<Authority<'_>>, allowed: &[HostPattern]) -> bool {
+    host.is_some_and(|host| allowed.iter().any(|pattern| pattern.fits(&host)))
 }
 
-/// Whether the request comes from no page, or from one that may ask.
-pub(crate) fn is_of_allowed_page(headers: &HeaderMap, allowed: &[OriginPattern]) -> bool {
+/// Whether the request has no origin, or an allowed one.
+pub(crate) fn is_allowed_origin(headers: &HeaderMap, allowed: &[OriginPattern]) -> bool {
     let mut given = headers.get_all(ORIGIN).iter();
     match (given.next(), given.next()) {
         (None, _) => true,
@@ -206,7 +205,9 @@ pub(crate) fn is_of_allowed_page(headers: &HeaderMap, allowed: &[OriginPattern])
 mod tests {
     use http::{HeaderMap, HeaderValue, Uri, Version, header};
 
-    use super::{Authority, BadHost, HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page};
+    use super::{
+        Authority, BadHost, HostPattern, OriginPattern, is_allowed_host, is_allowed_origin, requested_host,
+    };
 
     #[test]
     fn an_authority_is_read_to_its_end() {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_that_only_look_alike_are_others() {
+    fn origins_are_compared_as_a_whole() {
         let allowed: Vec<_> =
             ["http://localhost:*", "https://app.example.com", "vscode-webview://abc", "http://a:81"]
                 .map(|text| OriginPattern::parse(text).unwrap())
@@ -249,7 +250,7 @@ mod tests {
             for origin in origins {
                 headers.append(header::ORIGIN, HeaderValue::from_static(origin));
             }
-            is_of_allowed_page(&headers, &allowed)
+            is_allowed_origin(&headers, &allowed)
         };
         assert!(may(&[]));
         for good in [
@@ -294,7 +295,8 @@ mod tests {
             }
             let names =
                 [HostPattern::parse("localhost").unwrap(), HostPattern::parse("b.example:81").unwrap()];
-            asked_as(&Uri::from_static(uri), version, &headers).map(|asked| is_named(asked, &names))
+            requested_host(&Uri::from_static(uri), version, &headers)
+                .map(|asked| is_allowed_host(asked, &names))
         };
         assert_eq!(asked("/mcp", Version::HTTP_11, &["localhost:7410"]), Ok(true));
         assert_eq!(asked("/mcp", Version::HTTP_11, &["evil.example"]), Ok(false));

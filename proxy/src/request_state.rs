@@ -1,7 +1,7 @@
-//! What a server behind us wants to see again with the answers to its questions (`requestState`) goes through the client.
+//! Seals a downstream server's `requestState`, which goes to the client and comes back with its answers.
 //!
-//! All clients are one to that server, so it can't tell who brings it back. We can: it is sealed for this client and this
-//! tool, with a key that all proxies of a database share, so that it may come back to another one, or after a restart.
+//! The server can't tell clients apart: to it they are all the proxy. So the state is sealed for one client and one tool,
+//! with a key that all proxies of a database share: it may come back to another proxy, or after a restart.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     scope::Caller,
 };
 
-/// How long a person may think, where nothing waits for the answer.
+/// How long a client may take to come back with it.
 const VALID: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
@@ -22,14 +22,14 @@ pub(crate) struct RequestStates {
     codec: OnceCell<RequestStateCodec>,
 }
 
-/// Why something isn't taken back.
+/// Why a `requestState` is rejected.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotOurs {
+pub(crate) enum StateError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
     #[error(
-        "The requestState isn't the one that was given to you for this tool within the last hour. \
-         Call the tool without it, from the beginning."
+        "The requestState isn't one that was given to this client for this tool within the last hour. \
+         Call the tool again without it."
     )]
     Forged,
 }
@@ -39,10 +39,10 @@ impl RequestStates {
         &self,
         database: &Database,
         caller: &Caller,
-        holder: &Holder,
+        owner: &StateOwner,
         state: &str,
     ) -> Result<String, DatabaseError> {
-        let options = SealOptions::new().associated_data(&holder.0).ttl(VALID);
+        let options = SealOptions::new().associated_data(&owner.0).ttl(VALID);
         Ok(self.codec(database, caller).await?.seal_with(state.as_bytes(), &options))
     }
 
@@ -50,12 +50,12 @@ impl RequestStates {
         &self,
         database: &Database,
         caller: &Caller,
-        holder: &Holder,
+        owner: &StateOwner,
         sealed: &str,
-    ) -> Result<String, NotOurs> {
+    ) -> Result<String, StateError> {
         let codec = self.codec(database, caller).await?;
-        let state = codec.open_with(sealed, &holder.0).map_err(|_| NotOurs::Forged)?;
-        String::from_utf8(state).map_err(|_| NotOurs::Forged)
+        let state = codec.open_with(sealed, &owner.0).map_err(|_| StateError::Forged)?;
+        String::from_utf8(state).map_err(|_| StateError::Forged)
     }
 
     async fn codec(&self, database: &Database, caller: &Caller) -> Result<&RequestStateCodec, DatabaseError> {
@@ -68,14 +68,14 @@ impl RequestStates {
     }
 }
 
-/// Who may bring it back, and for what.
-pub(crate) struct Holder(Vec<u8>);
+/// Who may bring a state back, and for which tool.
+pub(crate) struct StateOwner(Vec<u8>);
 
-impl Holder {
-    pub(crate) fn of(caller: &Caller, server: &str, tool: &str) -> Holder {
+impl StateOwner {
+    pub(crate) fn of(caller: &Caller, server: &str, tool: &str) -> StateOwner {
         let (who, scope) = (caller.principal.identity.to_string(), caller.scope());
-        // JSON, because no part of it can be mistaken for another.
+        // JSON, because its parts can't run into each other.
         let parts = json!([who, scope.org, scope.project, scope.actor, server, tool]);
-        Holder(parts.to_string().into_bytes())
+        StateOwner(parts.to_string().into_bytes())
     }
 }

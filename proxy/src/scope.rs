@@ -1,11 +1,11 @@
-//! For whom a request is made: the organisation, the project and the actor, and how that was established.
+//! On whose behalf a request is made: organisation, project and actor, and how the caller was identified.
 
 use std::fmt;
 
 use pml_worker::Tenant;
 use uuid::Uuid;
 
-/// Where names are looked up and who looks.
+/// The project in which names are looked up, and the actor who looks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scope {
     pub org: String,
@@ -14,26 +14,26 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope without its actor, as `NOTIFY pml_tools_changed` names it.
-    pub fn place(&self) -> String {
+    /// `org.project`, the payload of `NOTIFY pml_tools_changed`.
+    pub fn project_key(&self) -> String {
         format!("{}.{}", self.org, self.project)
     }
 
-    /// Who shares with others: the principal, and its organisation, whose principals share what it has.
+    /// The unit of fair sharing: the principal, within its organisation's share.
     pub fn tenant(&self) -> Tenant {
         Tenant::new(self.org.as_str(), format!("{} as {}", self.project, self.actor))
     }
 }
 
-/// Whether this could be a scope's place: anybody's text can come where one is expected.
-pub fn is_place(text: &str) -> bool {
+/// Whether this has the form of a [`Scope::project_key`]. Notification payloads may be any text.
+pub fn is_project_key(text: &str) -> bool {
     let is_part = |part: &str| pml_core::name::check_part("part", part).is_ok();
-    text.len() <= LONGEST_PLACE
+    text.len() <= LONGEST_PROJECT_KEY
         && text.split_once('.').is_some_and(|(org, project)| is_part(org) && is_part(project))
 }
 
-/// Two names of 63 bytes and what stands between them.
-const LONGEST_PLACE: usize = 127;
+/// Two names of 63 bytes and a dot.
+const LONGEST_PROJECT_KEY: usize = 127;
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,10 +41,10 @@ impl fmt::Display for Scope {
     }
 }
 
-/// Who stands behind a connection; sessions and limits belong to it.
+/// How a caller was identified. Sessions and limits belong to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Identity {
-    /// No token: the scope of the configuration.
+    /// Without a token: the scope is the configured one.
     Configured,
     /// The token with this id.
     Token(Uuid),
@@ -66,7 +66,7 @@ pub struct Principal {
     pub scope: Scope,
 }
 
-/// A principal's one request, with the id that follows it through proxy, SQL and worker.
+/// A request of a principal, with the id under which proxy, Postgres and sandbox log it.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub principal: Principal,
@@ -74,7 +74,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The proxy itself, which acts without a token.
+    /// The proxy itself.
     pub fn proxy(scope: Scope) -> Caller {
         Caller {
             principal: Principal { identity: Identity::Configured, scope },
@@ -94,15 +94,15 @@ pub fn new_request_id() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::is_place;
+    use super::is_project_key;
 
     #[test]
-    fn a_place_is_two_names() {
-        assert!(is_place("local.default") && is_place("a_1.b-2"));
+    fn a_project_key_is_two_names() {
+        assert!(is_project_key("local.default") && is_project_key("a_1.b-2"));
         let long = format!("{0}.{0}", "a".repeat(63));
-        assert!(is_place(&long) && !is_place(&format!("{long}a")));
+        assert!(is_project_key(&long) && !is_project_key(&format!("{long}a")));
         for wrong in ["", ".", "a", "a.", ".b", "a.b.c", "a b.c", "a.b\n", "1.2", "é.b"] {
-            assert!(!is_place(wrong), "{wrong}");
+            assert!(!is_project_key(wrong), "{wrong}");
         }
     }
 }

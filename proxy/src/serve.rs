@@ -1,4 +1,4 @@
-//! `pml serve` and `pml stdio`: start, serve, stop in good order.
+//! `pml serve` and `pml stdio`: start, serve, shut down gracefully.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -21,15 +21,15 @@ use crate::{
 pub enum ServeError {
     #[error("{0}")]
     Tls(#[from] TlsError),
-    #[error("The sandbox can't be started: {0}")]
+    #[error("Can't start the sandbox: {0}")]
     Sandbox(#[from] pml_worker::StartError),
     #[error(
-        "The address {address} is taken by another program. Give another with --bind or PML_BIND, such as 127.0.0.1:{other}."
+        "The address {address} is taken by another program. Choose another with --bind or PML_BIND, such as 127.0.0.1:{other}."
     )]
     AddressInUse { address: std::net::SocketAddr, other: u16 },
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
-    #[error("The client's messages can't be understood: {0}")]
+    #[error("The client's first messages are invalid: {0}")]
     Client(String),
 }
 
@@ -37,7 +37,7 @@ pub enum ServeError {
 pub async fn over_http(config: Config) -> Result<(), ServeError> {
     let mut http_config = config.http.clone();
     let tls = http_config.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
-    fit_into_system(&mut http_config.door);
+    fit_open_files(&mut http_config.door);
     let address = http_config.bind;
     let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => {
@@ -63,18 +63,18 @@ pub async fn over_http(config: Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Files that the proxy has open besides its connections: to Postgres, the sandbox and the servers.
+/// Open files besides HTTP connections: for Postgres, the sandbox and the servers.
 const OTHER_FILES: u64 = 200;
 
-/// Takes no more connections than the system lets it have files open.
-fn fit_into_system(door: &mut DoorLimits) {
+/// Lowers the limit of connections to what the limit of open files allows.
+fn fit_open_files(door: &mut DoorLimits) {
     let Some(files) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else { return };
     let room = usize::try_from(files.saturating_sub(OTHER_FILES).max(1)).unwrap_or(usize::MAX);
     if door.connections > room {
         tracing::warn!(
             max_connections = room,
             open_files = files,
-            "fewer connections than max_connections: the limit of open files is too low (ulimit -n)"
+            "max_connections is lowered: raise the limit of open files (ulimit -n)"
         );
         door.connections = room;
     }
@@ -103,7 +103,7 @@ pub async fn over_stdio(config: Config) -> Result<(), ServeError> {
         () = &mut signalled => None,
         served = serving => match served {
             Ok(service) => Some(service),
-            // A client that says nothing and leaves is none of our trouble.
+            // A client that disconnects without a message isn't an error.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => None,
             Err(error) => {
                 app.close().await;
@@ -115,7 +115,7 @@ pub async fn over_stdio(config: Config) -> Result<(), ServeError> {
         let waiting = service.waiting();
         tokio::pin!(waiting);
         tokio::select! {
-            // The client is gone; what it left running has nobody to answer to.
+            // The client is gone, and nobody waits for its running calls.
             _ = &mut waiting => app.lifecycle.drain(Duration::ZERO).await,
             () = async { (&mut signalled).await; app.lifecycle.drain(drain).await } => {
                 app.lifecycle.stop.cancel();
@@ -127,10 +127,10 @@ pub async fn over_stdio(config: Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// How long the last answers may take to be read.
+/// How long the client may take to read the last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
-/// Ends with the first signal; the second one ends the process at once.
+/// Completes with the first signal; the second one ends the process at once.
 fn shutdown_signal() -> Result<impl Future<Output = ()> + Send + 'static, ServeError> {
     let io = |source| ServeError::Io { what: "Can't wait for signals".into(), source };
     let mut terminate = signal(SignalKind::terminate()).map_err(io)?;
@@ -145,7 +145,7 @@ fn shutdown_signal() -> Result<impl Future<Output = ()> + Send + 'static, ServeE
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            tracing::warn!("a second signal: ending at once");
+            tracing::warn!("second signal: ending at once");
             #[expect(
                 clippy::disallowed_methods,
                 reason = "whoever sends a second signal wants nothing cleaned up"

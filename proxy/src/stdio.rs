@@ -1,4 +1,4 @@
-//! MCP on standard input and output. rmcp ignores lines that aren't JSON; here they get the error that JSON-RPC has for them.
+//! MCP on standard input and output. Lines that aren't JSON, which rmcp ignores, are answered with a parse error.
 
 use std::io;
 
@@ -16,13 +16,13 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::lines::{Sifted, TakesLines};
+use crate::lines::{FilteredLines, LineFilter};
 
 pub(crate) struct StdioTransport<R: AsyncRead + Unpin, W: AsyncWrite> {
-    inner: AsyncRwTransport<RoleServer, Sifted<R, OnlyJson>, W>,
+    inner: AsyncRwTransport<RoleServer, FilteredLines<R, OnlyJson>, W>,
     unreadable: mpsc::UnboundedReceiver<serde_json::Error>,
-    /// An error on its way to the client.
-    refusal: Option<BoxFuture<'static, io::Result<()>>>,
+    /// An error that is being sent.
+    sending_error: Option<BoxFuture<'static, io::Result<()>>>,
 }
 
 /// This process' own input and output.
@@ -30,10 +30,10 @@ pub(crate) fn transport() -> StdioTransport<Stdin, Stdout> {
     StdioTransport::new(tokio::io::stdin(), tokio::io::stdout())
 }
 
-/// Takes lines that aren't JSON, and says what is wrong with them.
+/// Takes out lines that aren't JSON, and reports what is wrong with them.
 struct OnlyJson(mpsc::UnboundedSender<serde_json::Error>);
 
-impl TakesLines for OnlyJson {
+impl LineFilter for OnlyJson {
     fn takes(&self, line: &Bytes) -> bool {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
         if line.is_empty() {
@@ -52,9 +52,9 @@ where
     fn new(input: R, output: W) -> StdioTransport<R, W> {
         let (sender, unreadable) = mpsc::unbounded_channel();
         StdioTransport {
-            inner: AsyncRwTransport::new(Sifted::new(input, OnlyJson(sender)), output),
+            inner: AsyncRwTransport::new(FilteredLines::new(input, OnlyJson(sender)), output),
             unreadable,
-            refusal: None,
+            sending_error: None,
         }
     }
 }
@@ -80,10 +80,10 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            // Kept here, because this future may be dropped at any time.
-            if let Some(refusal) = &mut self.refusal {
-                let _ = refusal.await;
-                self.refusal = None;
+            // A field, because this future may be dropped at any time.
+            if let Some(sending) = &mut self.sending_error {
+                let _ = sending.await;
+                self.sending_error = None;
             }
             let error = tokio::select! {
                 biased;
@@ -92,11 +92,11 @@ where
                     if message.is_some() {
                         return message;
                     }
-                    // The end can wait until every line was answered.
+                    // Every bad line is answered before the end.
                     self.unreadable.try_recv().ok()?
                 }
             };
-            self.refusal = Some(self.inner.send(parse_error(&error)).boxed());
+            self.sending_error = Some(self.inner.send(parse_error(&error)).boxed());
         }
     }
 

@@ -1,4 +1,4 @@
-//! `pml token`: making, listing and revoking bearer tokens.
+//! `pml token`: creates, lists and revokes bearer tokens.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
+    cli::TokenCreateArgs,
     config::Config,
     database::{Database, DatabaseError},
     tokens,
@@ -16,9 +17,9 @@ use crate::{
 pub enum TokenError {
     #[error("{}", text(.0))]
     Database(#[from] DatabaseError),
-    #[error("No random numbers can be had: {0}")]
+    #[error("Can't generate a random token: {0}")]
     Random(#[from] getrandom::Error),
-    #[error("There is no valid token with the id {0}; see: pml token list")]
+    #[error("No valid token has the id {0}; see: pml token list")]
     Unknown(Uuid),
 }
 
@@ -34,16 +35,12 @@ fn database(config: &Config) -> Database {
 }
 
 /// Prints the token; it can't be shown again.
-pub async fn create(
-    config: &Config,
-    label: Option<&str>,
-    expires_in: Option<u32>,
-    as_json: bool,
-) -> Result<(), TokenError> {
+pub async fn create(config: &Config, args: &TokenCreateArgs) -> Result<(), TokenError> {
     let token = tokens::generate()?;
-    let days = expires_in.map(|days| i32::try_from(days).unwrap_or(i32::MAX));
+    let days = args.expires_in.map(|days| i32::try_from(days).unwrap_or(i32::MAX));
+    let label = args.label.as_deref();
     let id = database(config).add_token(&tokens::hash(&token), &config.scope, label, days).await?;
-    if as_json {
+    if args.output.json {
         let scope = &config.scope;
         println!(
             "{}",
@@ -51,7 +48,7 @@ pub async fn create(
         );
     } else {
         println!("{token}");
-        eprintln!("Token {id} for {}. It is shown only now; Postgres has its hash.", config.scope);
+        eprintln!("Token {id} for {}. It can't be shown again: Postgres stores only its hash.", config.scope);
     }
     Ok(())
 }
@@ -63,7 +60,7 @@ pub async fn list(config: &Config, as_json: bool) -> Result<(), TokenError> {
         return Ok(());
     }
     if tokens.is_empty() {
-        println!("There are no tokens. Make one with: pml token create");
+        println!("There are no tokens. Create one with: pml token create");
     }
     for token in tokens {
         let field = |key: &str| token[key].as_str().unwrap_or("-").to_owned();

@@ -1,4 +1,4 @@
-//! Bearer tokens: random, shown once, known to Postgres by their hash only.
+//! Bearer tokens: random, shown once, stored as hashes. Valid ones are cached.
 
 use std::{
     collections::HashMap,
@@ -19,10 +19,10 @@ use crate::{
 };
 
 const PREFIX: &str = "pml_";
-/// Postgres is asked again after this long, so that an expiry is noticed; a revocation is told at once.
-const REMEMBERED: Duration = Duration::from_secs(30);
-/// Wrong tokens aren't remembered, so only valid ones take room.
-const MOST_REMEMBERED: usize = 10_000;
+/// Cache entries live this long, so that an expired token is noticed; a revocation is notified at once.
+const LIFETIME: Duration = Duration::from_secs(30);
+/// Only valid tokens are cached.
+const MOST_CACHED: usize = 10_000;
 /// Tokens whose last hint is remembered.
 const MOST_HINTED: usize = 1_000;
 
@@ -33,7 +33,7 @@ pub fn generate() -> Result<String, getrandom::Error> {
     Ok(format!("{PREFIX}{}", hex(&secret)))
 }
 
-/// What Postgres knows of a token. A token is random, so a plain hash can't be guessed back.
+/// What Postgres stores. A token is random, so a plain hash can't be reversed by guessing.
 pub fn hash(token: &str) -> String {
     hex(&Sha256::digest(token.as_bytes()))
 }
@@ -42,7 +42,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Valid tokens as far as this proxy knows.
+/// The cache of valid tokens.
 pub struct Tokens {
     database: Database,
     state: Mutex<State>,
@@ -52,13 +52,13 @@ pub struct Tokens {
 #[derive(Default)]
 struct State {
     known: HashMap<String, Known>,
-    /// The hashes of the known ones.
+    /// Their hashes.
     by_id: HashMap<Uuid, String>,
     /// Counts hints.
     now: u64,
     /// When any token may have changed.
     all_hinted: u64,
-    /// When this token may have changed, if that was later. It may not be known: an answer about it may be on its way.
+    /// When this token may have changed, if that was later. It may not be cached yet: a query for it may be running.
     hinted: HashMap<Uuid, u64>,
 }
 
@@ -67,18 +67,18 @@ struct Known {
     until: Instant,
     /// Ends the streams that were opened with it.
     revoked: Arc<Revocation>,
-    /// Whether it must be asked about for the sake of its streams.
+    /// Whether it must be checked again, because streams depend on it.
     is_hinted: bool,
 }
 
 impl Known {
-    /// Whether a stream, or for a moment a request, depends on it.
+    /// Whether a stream, or briefly a request, depends on it.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.revoked) > 1
     }
 }
 
-/// The signal that a token is no longer good.
+/// The signal that a token was revoked.
 #[derive(Default)]
 pub struct Revocation(CancellationToken);
 
@@ -88,7 +88,7 @@ impl Revocation {
     }
 }
 
-/// A token that is good, and the signal that it no longer is. Whoever depends on the signal must hold it.
+/// A valid token's principal, and the signal of its revocation, which must be held to be sent.
 #[derive(Clone)]
 pub struct Accepted {
     pub principal: Principal,
@@ -102,7 +102,7 @@ impl Tokens {
 
     /// Whose token it is; `None` if it isn't valid.
     pub async fn check(&self, token: &str) -> Result<Option<Accepted>, DatabaseError> {
-        // Nothing else than our own form is worth a question to Postgres.
+        // Only our own form is worth a query.
         if !token.starts_with(PREFIX) || token.len() > 200 {
             return Ok(None);
         }
@@ -134,7 +134,7 @@ impl Tokens {
         Ok(Some(accepted))
     }
 
-    /// Somebody says that this token has changed. It is asked about when it is next used, and now if streams depend on it.
+    /// A notification says that this token has changed. It is checked on its next use, and now if streams depend on it.
     pub(crate) fn hint(&self, id: Uuid) -> Hint {
         let mut state = self.state.lock();
         state.note_hint(id);
@@ -158,7 +158,7 @@ impl Tokens {
         self.hinted.notify_one();
     }
 
-    /// Asks about tokens that may have changed and on which streams depend.
+    /// Checks hinted tokens on which streams depend.
     pub(crate) async fn follow_hints(self: Arc<Self>, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -169,7 +169,7 @@ impl Tokens {
             let (hashes, asked) = self.state.lock().take_hinted();
             for hash in hashes {
                 if let Err(error) = self.ask(hash.clone(), asked).await {
-                    tracing::warn!(%error, "a token can't be checked now");
+                    tracing::warn!(%error, "can't check a token now");
                     if error.is_passing() && self.state.lock().doubt_again(&hash) {
                         self.hinted.notify_one();
                     }
@@ -216,10 +216,10 @@ impl State {
         (hashes, self.now)
     }
 
-    /// The answer counts from when it was asked for; whether a hint came in between.
+    /// Caches the result of a query that was sent at `asked`. Whether a hint came since, so that it may be outdated.
     fn remember(&mut self, hash: String, principal: Principal, asked: u64) -> (Accepted, bool) {
         let now = Instant::now();
-        if self.known.len() >= MOST_REMEMBERED {
+        if self.known.len() >= MOST_CACHED {
             self.known.retain(|_, known| known.until > now || known.is_in_use());
             let known = &self.known;
             self.by_id.retain(|_, hash| known.contains_key(hash));
@@ -239,7 +239,7 @@ impl State {
             is_hinted: false,
         });
         entry.principal = principal.clone();
-        entry.until = if is_doubtful { now } else { now + REMEMBERED };
+        entry.until = if is_doubtful { now } else { now + LIFETIME };
         entry.is_hinted = is_doubtful;
         (Accepted { principal, revoked: entry.revoked.clone() }, is_doubtful)
     }
@@ -276,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_drops_what_is_known_and_asks_only_for_streams() {
+    fn a_hint_drops_the_entry_and_checks_only_for_streams() {
         let (mut state, id) = (State::default(), Uuid::from_u128(1));
         let (accepted, _) = state.remember("h".into(), principal(id), 0);
         assert!(is_known(&state, "h"));
         state.note_hint(id);
         assert_eq!((state.doubt(id), state.doubt(id)), (Hint::Taken, Hint::Coalesced));
         assert!(!is_known(&state, "h"));
-        assert_eq!(state.take_hinted().0, ["h"], "somebody depends on it");
+        assert_eq!(state.take_hinted().0, ["h"], "a stream depends on it");
         drop(accepted);
         state.doubt(id);
         assert!(state.take_hinted().0.is_empty());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_from_before_a_hint_is_not_remembered() {
+    fn a_result_from_before_a_hint_is_not_cached() {
         let (mut state, id) = (State::default(), Uuid::from_u128(1));
         let asked = state.now;
         state.note_hint(id);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_hints_takes_bounded_room() {
+    fn a_flood_of_hints_takes_bounded_memory() {
         let mut state = State::default();
         let asked = state.now;
         for id in 0..20_000 {

@@ -1,4 +1,4 @@
-//! Calls that were passed on to a server, on their way into Postgres' statistics: many in one statement, none twice.
+//! Records calls of servers' tools in Postgres' statistics: in batches, each call exactly once.
 
 use std::{
     collections::HashMap,
@@ -25,28 +25,27 @@ use crate::{
     scope::Caller,
 };
 
-/// What comes within this time after a report waits for the next one.
-const GATHERING: Duration = Duration::from_millis(50);
-/// The calls of one report.
-const MOST_TOGETHER: usize = 1_000;
-/// The calls that wait while Postgres is away; about 20 MB.
-const MOST_WAITING: usize = 100_000;
+/// The pause between batches.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Calls in a batch.
+const LARGEST_BATCH: usize = 1_000;
+/// Queued calls while Postgres can't be reached; about 20 MB.
+const LONGEST_QUEUE: usize = 100_000;
 
 /// One call of a server's tool.
 #[derive(Debug)]
-pub(crate) struct Used {
+pub(crate) struct ToolUse {
     pub caller: Caller,
     pub server: String,
     pub tool: String,
     pub duration: Duration,
-    /// What went wrong, if anything did.
     pub error: Option<String>,
     pub ended: Instant,
 }
 
-/// Where calls are put; a task takes them to Postgres.
+/// A queue, and the task that empties it into Postgres.
 pub(crate) struct Usage {
-    waiting: Mutex<Option<mpsc::Sender<Used>>>,
+    queue: Mutex<Option<mpsc::Sender<ToolUse>>>,
     unrecorded: Arc<AtomicUsize>,
     lost: AtomicUsize,
     recorder: tokio::sync::Mutex<Option<JoinHandle<()>>>,
@@ -55,39 +54,39 @@ pub(crate) struct Usage {
 impl Usage {
     /// To be called in a Tokio runtime.
     pub(crate) fn recorded_in(database: Database) -> Usage {
-        let (waiting, calls) = mpsc::channel(MOST_WAITING);
+        let (queue, calls) = mpsc::channel(LONGEST_QUEUE);
         let unrecorded = Arc::new(AtomicUsize::new(0));
         let recorder = tokio::spawn(record(database, calls, unrecorded.clone()));
         Usage {
-            waiting: Mutex::new(Some(waiting)),
+            queue: Mutex::new(Some(queue)),
             unrecorded,
             lost: AtomicUsize::new(0),
             recorder: tokio::sync::Mutex::new(Some(recorder)),
         }
     }
 
-    /// Never waits: the client's answer is on its way.
-    pub(crate) fn add(&self, used: Used) {
-        let waiting = self.waiting.lock();
-        if waiting.as_ref().is_some_and(|waiting| waiting.try_send(used).is_ok()) {
+    /// Never blocks: the client is waiting for its answer.
+    pub(crate) fn add(&self, used: ToolUse) {
+        let queue = self.queue.lock();
+        if queue.as_ref().is_some_and(|queue| queue.try_send(used).is_ok()) {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
-        // Not one line for each: there are many when there is one.
+        // Rate-limited: there are many when there is one.
         if lost.is_power_of_two() {
-            tracing::error!(lost, "the use of tools can't be recorded: too many calls wait for Postgres");
+            tracing::error!(lost, "can't record tool usage: the queue for Postgres is full");
         }
     }
 
-    /// Calls that Postgres doesn't know of yet.
+    /// Calls that aren't recorded yet.
     pub(crate) fn unrecorded(&self) -> usize {
         self.unrecorded.load(Ordering::Relaxed)
     }
 
-    /// Takes no more calls and waits until Postgres has those that came; says how many it hasn't.
+    /// Closes the queue and waits until it is empty. How many calls are left at the end of `patience`.
     pub(crate) async fn close(&self, patience: Duration) -> usize {
-        self.waiting.lock().take();
+        self.queue.lock().take();
         if let Some(mut recorder) = self.recorder.lock().await.take()
             && timeout(patience, &mut recorder).await.is_err()
         {
@@ -97,27 +96,27 @@ impl Usage {
     }
 }
 
-async fn record(database: Database, mut calls: mpsc::Receiver<Used>, unrecorded: Arc<AtomicUsize>) {
-    let mut together = Vec::new();
-    while calls.recv_many(&mut together, MOST_TOGETHER).await > 0 {
-        for report in reports(std::mem::take(&mut together)) {
+async fn record(database: Database, mut calls: mpsc::Receiver<ToolUse>, unrecorded: Arc<AtomicUsize>) {
+    let mut batch = Vec::new();
+    while calls.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
+        for report in reports(std::mem::take(&mut batch)) {
             report.deliver(&database).await;
             unrecorded.fetch_sub(report.calls.len(), Ordering::Relaxed);
         }
         if !calls.is_closed() {
-            sleep(GATHERING).await;
+            sleep(PAUSE).await;
         }
     }
 }
 
-/// Calls of one scope.
+/// A batch of calls of one scope. Its id makes recording idempotent.
 struct Report {
     id: Uuid,
     caller: Caller,
-    calls: Vec<Used>,
+    calls: Vec<ToolUse>,
 }
 
-fn reports(calls: Vec<Used>) -> Vec<Report> {
+fn reports(calls: Vec<ToolUse>) -> Vec<Report> {
     let mut reports: Vec<Report> = Vec::new();
     let mut by_scope: HashMap<_, usize> = HashMap::new();
     for used in calls {
@@ -131,14 +130,14 @@ fn reports(calls: Vec<Used>) -> Vec<Report> {
 }
 
 impl Report {
-    /// Tries until Postgres has it or refuses it.
+    /// Retries until Postgres takes or refuses it.
     async fn deliver(&self, database: &Database) {
         let deliver = || async { database.tools_used(&self.caller, self.id, &self.to_json()).await };
         let delivered = deliver.retry(UNTIL_TAKEN).when(DatabaseError::is_passing).notify(|error, pause| {
-            tracing::warn!(%error, "the use of tools isn't recorded yet; trying again in {pause:?}");
+            tracing::warn!(%error, "can't record tool usage yet; retrying in {pause:?}");
         });
         if let Err(error) = delivered.await {
-            tracing::error!(calls = self.calls.len(), %error, "the use of tools can't be recorded");
+            tracing::error!(calls = self.calls.len(), %error, "can't record tool usage");
         }
     }
 
@@ -162,13 +161,13 @@ impl Report {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Used, reports};
+    use super::{ToolUse, reports};
     use crate::scope::{Caller, Identity, Principal, Scope};
 
-    fn used(project: &str, tool: &str) -> Used {
+    fn used(project: &str, tool: &str) -> ToolUse {
         let scope = Scope { org: "o".into(), project: project.into(), actor: "a".into() };
         let principal = Principal { identity: Identity::Configured, scope };
-        Used {
+        ToolUse {
             caller: Caller { principal, request_id: "r".into() },
             server: "s".into(),
             tool: tool.into(),
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scope_reports_for_itself_in_order() {
+    fn each_scope_has_its_own_batch_in_order() {
         let reports = reports(vec![used("p", "1"), used("q", "2"), used("p", "3")]);
         let told: Vec<Vec<&str>> = reports
             .iter()

@@ -1,4 +1,4 @@
-//! The size of an answer, known before it is written: a large one is written while other tasks go on in another thread.
+//! The size of an answer, so that serialising a large one doesn't block other tasks of the thread.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use pml_worker::aside_if_large;
 
-/// The bytes of one answer, as far as they are known. Clones are the same.
+/// The estimated bytes of an answer. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Weight(Arc<AtomicUsize>);
 
@@ -16,13 +16,13 @@ impl Weight {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// Does the next step of the answer.
+    /// Runs a step of the answer, off the async thread if the answer is large.
     pub(crate) fn step<T>(&self, step: impl FnOnce() -> T) -> T {
         aside_if_large(self.0.load(Ordering::Relaxed), step)
     }
 
-    /// The same work, each step by its weight.
-    pub(crate) async fn carried<W: Future>(&self, work: W) -> W::Output {
+    /// Polls `work` the same way.
+    pub(crate) async fn drive<W: Future>(&self, work: W) -> W::Output {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|context| self.step(|| work.as_mut().poll(context))).await
     }

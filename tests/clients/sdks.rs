@@ -1,6 +1,6 @@
-//! Each SDK does the same with the proxy, over each transport and in each era that it speaks: it lists the tools, runs
-//! code under a name, hears that the list changed, calls the new tool, calls it by name, meets errors, follows progress
-//! through to a server behind the proxy, answers what a server there asks, and cancels a call.
+//! Each SDK does the same with the proxy, on each transport and in each era that it supports: it lists the tools, runs code
+//! under a name, is notified of the changed list, calls the new tool, calls it by name, gets errors and the progress of a
+//! downstream server, answers that server's question, and cancels a call.
 
 use std::{path::PathBuf, process::Command};
 
@@ -42,7 +42,7 @@ impl Peer {
         servers_file(self.folder.path(), &servers)
     }
 
-    /// Lets the client do what it does, and returns what it saw.
+    /// Runs the client and returns its report.
     fn watch(&self, client: [PathBuf; 2], era: &str, way: &Way) -> Value {
         let servers = self.servers();
         let servers = servers.to_str().expect("a readable path");
@@ -85,7 +85,7 @@ fn judge(seen: &Value, protocol: &str) {
     assert_eq!(progress(seen), [1.0, 2.0, 3.0, 4.0]);
 }
 
-/// Of an answer and a notification that they read together, these SDKs handle the answer first and drop the other.
+/// If these SDKs read an answer together with a notification, they handle the answer first and drop the notification.
 fn judge_typescript_over_stdio(seen: &Value, protocol: &str) {
     judge_all_but_progress(seen, protocol);
     assert!([1.0, 2.0, 3.0, 4.0].starts_with(&progress(seen)) && progress(seen).len() >= 3, "{seen:#}");

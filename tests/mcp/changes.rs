@@ -1,4 +1,4 @@
-//! notifications/tools/list_changed: to everyone of the scope, of both eras, whoever made the change.
+//! notifications/tools/list_changed: to all clients of the scope, of both eras, whoever made the change.
 
 use pml_tests::{
     Database,
@@ -11,6 +11,8 @@ fn a_change_in_psql_reaches_every_client_of_every_proxy() {
     let database = Database::new();
     let one = Proxy::start(&database);
     let other = ProxySetup::new(&database).start();
+    one.is_ready();
+    other.is_ready();
     let agents: Vec<Agent> = [&one, &other]
         .into_iter()
         .flat_map(|proxy| Era::BOTH.map(|era| Agent::connect(&proxy.url, era)))
@@ -27,7 +29,7 @@ fn a_change_in_psql_reaches_every_client_of_every_proxy() {
         agent.hears_of_change(before);
         assert!(agent.tool_names().contains(&"mcp__made__by_hand".to_owned()));
     }
-    // And what one agent names, the others hear of.
+    // What one agent renames, the others are notified of.
     let before: Vec<usize> = agents.iter().map(Agent::list_changes).collect();
     agents[0].ask("cap_rename", json!({"name": "made:by_hand", "new_name": "made:by_agent"}));
     for (agent, before) in agents.iter().zip(before) {
@@ -50,7 +52,7 @@ fn other_scopes_hear_nothing() {
         let code = format!("return {:?}", format!("{era:?}"));
         near.ask("pml_execute", json!({"code": code, "name": format!("era:{era:?}")}));
         near.hears_of_change(near_before);
-        // Notifications are in order: once a later one for the other scope is there, an earlier one would be too.
+        // Notifications are in order: once a later one for the other scope has arrived, an earlier one would have too.
         far.ask("pml_execute", json!({"code": code, "name": format!("era:{era:?}")}));
         far.hears_of_change(far_before);
         assert_eq!(far.list_changes(), far_before + 1, "{era:?}");

@@ -48,6 +48,21 @@ fn every_command_has_help() {
 }
 
 #[test]
+fn help_lists_only_the_settings_that_a_command_uses() {
+    let help = |command: &[&str]| stdout(&run(command, &[]));
+    let create = help(&["token", "create", "--help"]);
+    for used in ["--label", "--expires-in", "--json", "--config", "--database-url", "--org", "--actor"] {
+        assert!(create.contains(used), "{used} isn't in {create}");
+    }
+    for unused in ["--bind", "--worker", "--run-timeout", "--limit-runs", "--mcp-servers", "--listen-url"] {
+        assert!(!create.contains(unused), "{unused} is in {create}");
+        assert!(help(&["serve", "--help"]).contains(unused), "{unused}");
+    }
+    assert!(!help(&["token", "list", "--help"]).contains("--org"));
+    assert!(help(&["clients", "--help"]).contains("--bind"));
+}
+
+#[test]
 fn bad_configuration_is_said_and_exits_with_64() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -62,29 +77,41 @@ fn bad_configuration_is_said_and_exits_with_64() {
     let database = ("PML_DATABASE_URL", "postgres://localhost/x");
     type Case<'c> = (&'c [&'c str], &'c [(&'c str, &'c str)], &'c str);
     let cases: [Case<'_>; 17] = [
-        (&["serve"], &[], "No database is given"),
-        (&["serve"], &[("PML_DATABASE_URL", "nonsense")], "isn't an address of a Postgres database"),
-        (&["serve", "--config", "/nonexistent/pml.json"], &[database], "/nonexistent/pml.json can't be read"),
+        (&["serve"], &[], "No database is configured"),
+        (
+            &["serve"],
+            &[("PML_DATABASE_URL", "nonsense")],
+            "database_url: expected the URL of a Postgres database",
+        ),
+        (
+            &["serve", "--config", "/nonexistent/pml.json"],
+            &[database],
+            "/nonexistent/pml.json: can't be read",
+        ),
         (&["serve", "--config", &unknown_key], &[database], "unknown field `databse_url`"),
         (&["serve", "--config", &broken], &[database], "broken.json"),
         (&["serve", "--mcp-servers", &servers], &[database], "x"),
         (&["serve", "--bind", "0.0.0.0:0", "--require-token", "false"], &[database], "other machines"),
         (&["serve", "--org", "not a name"], &[database], "not a name"),
-        (&["serve", "--run-timeout", "0"], &[database], "run_timeout is 0"),
-        (&["stdio", "--log-level", "no=such=level"], &[database], "log level"),
+        (
+            &["serve", "--run-timeout", "0"],
+            &[database],
+            "run_timeout: expected more than 0 and at most 86400 seconds, found 0",
+        ),
+        (&["stdio", "--log-level", "no=such=level"], &[database], "log_level: invalid level"),
         (&["serve", "--no-such-flag"], &[database], "--no-such-flag"),
         (&["serve", "--log-level", "loud"], &[database], "\"loud\" isn't one of error, warn, info"),
         (&["serve", "--config", &list], &[database], "list.json: expected a JSON object, found a list"),
         (
             &["serve", "--allowed-hosts", "https://a.example/x"],
             &[database],
-            "allowed_hosts is https://a.example/x",
+            "allowed_hosts: expected a name or address, such as",
         ),
-        (&["serve", "--allowed-hosts", ""], &[database], "allowed_hosts is , but must be"),
+        (&["serve", "--allowed-hosts", ""], &[database], "found \"\""),
         (
             &["serve", "--allowed-origins", "a.example"],
             &[database],
-            "allowed_origins is a.example, but must be",
+            "allowed_origins: expected a scheme and a host, such as",
         ),
         (&["serve", "--project", "a.b"], &[database], "It starts with a letter or underscore"),
     ];

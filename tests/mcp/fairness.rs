@@ -1,4 +1,4 @@
-//! One tenant does what it can to be in the way of another, whose runs end all the same while the attack is under way.
+//! One tenant tries to block another, whose runs succeed while the attack is running.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use rmcp::{RoleClient, service::RequestHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A proxy, somebody who attacks and somebody of another organisation who only wants to work.
+/// A proxy, an attacker, and a quiet tenant of another organisation.
 struct Place {
     database: Database,
     folder: TempDir,
@@ -133,7 +133,16 @@ fn loops_hold_up_nobody_else() {
 
 #[test]
 fn a_flood_holds_up_nobody_else() {
-    let place = Place::new(&["--rate", "0", "--limit-runs", "0", "--limit-runs-per-minute", "0"]);
+    let place = Place::new(&[
+        "--rate",
+        "0",
+        "--limit-runs",
+        "0",
+        "--limit-runs-per-minute",
+        "0",
+        "--run-timeout",
+        "600",
+    ]);
     let attacker = place.attacker();
     let calls = start(&attacker, 90, "return await mcp.moody.once()");
     place.waits_for("pml_worker_waiting", 80.0);
@@ -146,7 +155,7 @@ fn whoever_waits_for_people_holds_up_nobody_not_even_itself() {
     let place = Place::new(&["--run-timeout", "600"]);
     let person = Person::thoughtful("mallory");
     let attacker = Agent::of_person(&place.proxy.url, Era::Sessions, Some(&place.attacker), &person);
-    assert!(attacker.tool_names().contains(&"mcp__moody__ask".to_owned()));
+    attacker.has_tool("mcp__moody__ask");
     let ask = question();
     let code = "return JSON.parse(await mcp.moody.ask(args))";
     let call = || attacker.start_call("pml_execute", json!({"code": code, "args": ask}));
@@ -173,7 +182,7 @@ fn whoever_waits_for_people_holds_up_nobody_not_even_itself() {
 fn a_question_ends_with_the_client_that_has_gone() {
     let place = Place::new(&["--run-timeout", "600", "--limit-absent-seconds", "1"]);
     let agent = place.attacker();
-    assert!(agent.tool_names().contains(&"mcp__moody__ask".to_owned()));
+    agent.has_tool("mcp__moody__ask");
     let client = reqwest::Client::new();
     let post = |session: Option<&str>, message: Value| {
         let request = client.post(&place.proxy.url).bearer_auth(&place.attacker).json(&message);
@@ -197,6 +206,22 @@ fn a_question_ends_with_the_client_that_has_gone() {
     eventually("the run is recorded as cancelled", || {
         place.proxy.log().iter().any(|line| line.contains("\"error\":\"cancelled\"")).then_some(())
     });
+}
+
+#[test]
+fn queued_runs_are_refused_once_the_allowance_is_used_up() {
+    // A quarter of the 8 MiB may be used at once: two runs, and those in the other slots meanwhile.
+    let place = Place::new(&["--limit-result-mib-per-minute", "8"]);
+    let attacker = place.attacker();
+    let calls = start(&attacker, 20, "return 'x'.repeat(1 << 20)");
+    let answers = calls.into_iter().map(|call| runtime().block_on(call.await_response()));
+    let succeeded = answers
+        .filter(|answer| match answer {
+            Ok(rmcp::model::ServerResult::CallToolResult(result)) => result.is_error != Some(true),
+            other => panic!("not an answer: {other:?}"),
+        })
+        .count();
+    assert!((1..=6).contains(&succeeded), "{succeeded} of 20 ran");
 }
 
 #[test]
@@ -238,7 +263,7 @@ fn slow_bodies_hold_up_nobody() {
         })
         .collect();
     place.waits_for("pml_http_connections", 100.0);
-    // Not even the one who sends them: a body that isn't there yet has nobody's place.
+    // Not even their sender: an unfinished body holds no permit.
     let answer = place.attacker().ask("pml_execute", json!({"code": "return 1"}));
     assert_eq!(answer["result"], 1);
     place.others_can_work();
@@ -250,7 +275,7 @@ fn slow_bodies_hold_up_nobody() {
 
 #[test]
 fn each_limit_says_what_it_is_and_what_to_do() {
-    let limits = json!({"limit_runs": 2, "limit_runs_per_minute": 4000, "limit_cpu_seconds_per_minute": 0.8, "limit_organisation": 1});
+    let limits = json!({"limit_runs": 2, "limit_runs_per_minute": 4000, "limit_cpu_seconds_per_minute": 12, "limit_organisation": 1});
     let place = Place::new(&[]);
     let config = place.folder.path().join("config.json");
     std::fs::write(&config, limits.to_string()).expect("a file");
@@ -295,7 +320,7 @@ fn each_limit_says_what_it_is_and_what_to_do() {
     // Another organisation has its own.
     let quiet = Agent::with_token(&proxy.url, Era::Sessions, &place.quiet);
     assert_eq!(quiet.ask("pml_execute", json!({"code": "return 1"}))["result"], 1);
-    // A loop computes for more than a quarter of a minute's allowance.
+    // A loop computes for five seconds, more than a quarter of a minute's allowance.
     quiet.failure("pml_execute", json!({"code": "for (;;);"}));
     let refused =
         quiet.call("pml_execute", json!({"code": "return 1"})).structured_content.unwrap_or_default();

@@ -1,9 +1,10 @@
-//! Notifications are hints that anybody can send: a flood of them costs little, tells nobody, and hides nothing.
+//! Any database user can send notifications: a flood of them costs little, notifies no client, and hides no real change.
 
 use std::{
     fs,
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::Instant,
 };
 
 use pml_tests::{
@@ -12,14 +13,14 @@ use pml_tests::{
 };
 use reqwest::StatusCode;
 
-/// Notifications that look right, that name somebody who is here, and that are nonsense: 20,000, none like another.
+/// 20,000 different notifications: valid ones, ones for connected clients, and malformed ones.
 const FLOOD: &str = "
     SELECT pg_notify('pml_tokens_changed', gen_random_uuid()::text) FROM generate_series(1, 5000);
     SELECT pg_notify('pml_tokens_changed', repeat('x', i % 7000) || i) FROM generate_series(1, 5000) i;
     SELECT pg_notify('pml_tools_changed', 'acme.p' || i) FROM generate_series(1, 5000) i;
     SELECT pg_notify('pml_tools_changed', repeat('.', i % 7000) || i) FROM generate_series(1, 5000) i;";
 
-/// What was asked by roles whose statements are logged: those of one test only.
+/// The statements of roles that are logged: those of one test only.
 fn statements(database: &Database) -> usize {
     let log = fs::read_to_string(database.socket().join("server.log")).expect("a log");
     log.lines().filter(|line| line.contains("LOG:  execute") || line.contains("LOG:  statement:")).count()
@@ -30,7 +31,7 @@ fn a_flood_of_notifications_costs_few_transactions_and_tells_nobody() {
     let database = Database::new();
     let role = database.create_role("proxy", &["pml_proxy"]);
     database.create_role("stranger", &[]);
-    // What the proxy asks is in the log of Postgres. (Its counts of transactions have each delivery of notifications too.)
+    // Statements are counted in Postgres' log, because its transaction counters include each delivery of notifications.
     database.connect().batch_execute(&format!("ALTER ROLE {role} SET log_statement = 'all'")).unwrap();
     let (id, token) = new_token(&database, "acme", "ann");
     let proxy = ProxySetup::new(&database).start();
@@ -38,9 +39,9 @@ fn a_flood_of_notifications_costs_few_transactions_and_tells_nobody() {
     let agents = Era::BOTH.map(|era| Agent::with_token(&proxy.url, era, &token));
     agents.iter().for_each(|agent| drop(agent.tools()));
     let before = agents.each_ref().map(Agent::list_changes);
-    let asked_before = statements(&database);
+    let (asked_before, begun) = (statements(&database), Instant::now());
     assert!(asked_before > 0);
-    // Whoever may connect can do this. Each of the last ones is a transaction of its own.
+    // Any user can do this. Each of the last ones is a separate transaction.
     let mut stranger = database.connect_as("stranger");
     stranger.batch_execute(FLOOD).unwrap();
     let mut sent = 20_000;
@@ -59,7 +60,7 @@ fn a_flood_of_notifications_costs_few_transactions_and_tells_nobody() {
     eventually("all are heard", || (heard() >= sent).then_some(()));
     let coalesced = "pml_notifications_total{kind=\"tools\",outcome=\"coalesced\"}";
     assert!(proxy.metric(coalesced) > 0);
-    // A change that is one is told, and nothing else was.
+    // Only a real change is notified.
     let register = "SET pml.org = 'acme'; SELECT pml_register('return 1', name => 'made:by_hand', visibility => 'project')";
     database.connect().batch_execute(register).unwrap();
     for (agent, before) in agents.iter().zip(before) {
@@ -67,7 +68,9 @@ fn a_flood_of_notifications_costs_few_transactions_and_tells_nobody() {
         assert_eq!(agent.list_changes(), before + 1);
     }
     let asked = statements(&database) - asked_before;
-    assert!(asked < 100, "{asked} statements for {sent} notifications");
+    // Three a second: the token, and the two parts of the list.
+    let most = 50 + 3 * usize::try_from(begun.elapsed().as_secs()).unwrap();
+    assert!(asked < most, "{asked} statements for {sent} notifications");
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn a_revoked_token_ends_at_once_during_a_flood() {
             (proxy.metric("pml_notifications_total{kind=\"tokens\",outcome=\"malformed\"}") > 0).then_some(())
         });
         assert!(revoke.output().unwrap().status.success());
-        // Nothing but the revocation ends a stream: its token is asked about by nobody who only listens.
+        // Only the revocation ends the stream: nothing else checks its token.
         runtime().block_on(async { while let Ok(Some(_)) = stream.chunk().await {} });
         assert_eq!(ask(None).status(), StatusCode::UNAUTHORIZED);
         is_over.store(true, Ordering::Relaxed);

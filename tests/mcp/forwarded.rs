@@ -1,4 +1,4 @@
-//! Headers of reverse proxies are believed from configured ones only.
+//! `Forwarded` headers are trusted only from configured reverse proxies.
 
 use pml_tests::{
     Database,
@@ -27,7 +27,7 @@ fn metrics_are_for_this_machine_also_behind_a_reverse_proxy() {
     assert_eq!(metrics(&behind, "127.0.0.1", &["Forwarded: for=192.0.2.1;proto=https"]), 403);
     assert_eq!(metrics(&behind, "127.0.0.1", &["X-Forwarded-For: 127.0.0.1, 192.0.2.1"]), 403);
     assert_eq!(metrics(&behind, "127.0.0.1", &["Forwarded: for=unknown"]), 403);
-    // Nobody else is believed, whatever they say.
+    // Others aren't trusted.
     assert_eq!(metrics(&behind, "127.0.0.2", &outside), 200);
     assert_eq!(metrics(&plain, "127.0.0.1", &outside), 200);
     let (status, answer) =
@@ -46,7 +46,7 @@ fn limits_by_address_count_the_client_behind_the_reverse_proxy() {
     assert!(guesses.into_iter().any(|status| status == 429));
     assert_eq!(wrong_token(&proxy, "192.0.2.2"), 401);
     assert!(proxy.log().iter().any(|line| line.contains("\"client\":\"192.0.2.1\"")));
-    // The proxy itself stands for many: its connections aren't counted as one address's.
+    // The reverse proxy stands for many clients: its connections don't count by address.
     let mut held: Vec<Wire> = (0..5).map(|_| Wire::from_address("127.0.0.1", &proxy)).collect();
     for wire in &mut held {
         assert_eq!(wire.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").0, 200);

@@ -1,4 +1,4 @@
-//! The front door over raw TCP: who comes and says nothing, too little or too slowly keeps nobody else out.
+//! Connections over raw TCP: clients that send nothing, too little or too slowly don't lock out others.
 
 use pml_tests::{
     Database,
@@ -37,7 +37,7 @@ fn closed(proxy: &Proxy, reason: &str) -> u64 {
 #[test]
 fn bytes_that_never_come_are_not_waited_for() {
     let database = Database::new();
-    let proxy = proxy(&database, &["--header-timeout", "0.3"]);
+    let proxy = proxy(&database, &["--header-timeout", "2"]);
     let mut silent = Wire::to(&proxy);
     let mut one_byte = Wire::to(&proxy);
     assert!(one_byte.send("G"));
@@ -45,7 +45,7 @@ fn bytes_that_never_come_are_not_waited_for() {
     assert!(unfinished.send("POST /mcp HTTP/1.1\r\nHost: localhost\r\n"));
     let mut http2 = Wire::to(&proxy);
     assert!(http2.send("PRI * HTTP/2.0\r\n\r\n"));
-    // The second request of a connection has no more time than the first.
+    // The second request of a connection has the same timeout.
     let mut second = Wire::to(&proxy);
     assert_eq!(second.ask(HEALTH).0, 200);
     assert!(second.send("GET /heal"));
@@ -53,7 +53,7 @@ fn bytes_that_never_come_are_not_waited_for() {
         wire.is_closed();
     }
     assert_eq!(closed(&proxy, "head"), 5);
-    // Bytes that drip in buy no time.
+    // Single bytes don't extend the timeout.
     let mut drip = Wire::to(&proxy);
     assert!(drip.send("GET /healthz HTTP/1.1\r\nX-Long: "));
     eventually("the connection is closed", || (!drip.send("x")).then_some(()));
@@ -62,12 +62,12 @@ fn bytes_that_never_come_are_not_waited_for() {
 #[test]
 fn an_idle_connection_ends_and_a_stream_stays() {
     let database = Database::new();
-    let proxy = proxy(&database, &["--idle-timeout", "0.3", "--header-timeout", "0.3"]);
+    let proxy = proxy(&database, &["--idle-timeout", "1"]);
     proxy.is_ready();
     let agents = Era::BOTH.map(|era| Agent::connect(&proxy.url, era));
     agents.iter().for_each(|agent| drop(agent.tools()));
     let before = agents.each_ref().map(Agent::list_changes);
-    // Two in a row, so that the streams have been open for longer than anybody may be idle.
+    // Two in a row, so that the streams are open for longer than the idle timeout.
     for _ in 0..2 {
         let mut idle = Wire::to(&proxy);
         assert_eq!(idle.ask(HEALTH).0, 200);
@@ -92,12 +92,12 @@ fn slow_bodies_take_nobody_s_place() {
     let (status, answer) = Wire::to(&proxy).ask(&format!("{}{ping}", head(ping.len(), &token)));
     assert_eq!(status, 200, "{answer}");
     drop(slow);
-    // What has no end in sight is refused with a reason.
+    // A body that is too slow is rejected with a reason.
     let hasty = ProxySetup::new(&database).args(&["--require-token", "--body-timeout", "0.3"]).start();
     let mut wire = Wire::to(&hasty);
     let (status, answer) = wire.ask(&format!("{}{{", head(1000, &token)));
     assert_eq!(status, 408, "{answer}");
-    assert!(answer.contains("\"jsonrpc\"") && answer.contains("comes too slowly"), "{answer}");
+    assert!(answer.contains("\"jsonrpc\"") && answer.contains("is too slow"), "{answer}");
     assert_eq!(hasty.metric("pml_http_refused_total{reason=\"slow_body\"}"), 1);
 }
 
@@ -129,7 +129,7 @@ fn one_address_does_not_keep_others_out() {
     Wire::from_address("127.0.0.3", &proxy).is_closed();
     assert_eq!(proxy.metric("pml_http_connections_refused_total{reason=\"address\"}"), 1);
     assert_eq!(Wire::from_address("127.0.0.4", &proxy).ask(HEALTH).0, 200);
-    // Those that say nothing make room for those that do, also of their own address.
+    // Silent connections are evicted for others, also of the same address.
     let silent: Vec<Wire> = (0..10).map(|_| Wire::from_address("127.0.0.5", &proxy)).collect();
     assert_eq!(Wire::from_address("127.0.0.5", &proxy).ask(HEALTH).0, 200);
     drop((busy, silent));
@@ -140,7 +140,7 @@ fn a_crowd_of_silent_connections_keeps_nobody_out() {
     let database = Database::new();
     let proxy = proxy(&database, &["--max-connections", "20", "--header-timeout", "600"]);
     let agent = Agent::connect(&proxy.url, Era::Stateless);
-    let code = "await new Promise(done => setTimeout(done, 3000)); return 'done'";
+    let code = "await new Promise(done => setTimeout(done, 6000)); return 'done'";
     let working = agent.start_call("pml_execute", json!({"code": code}));
     eventually("it runs", || (proxy.metric("pml_calls_running") == 1).then_some(()));
     let mut crowd: Vec<Wire> = (0..500).map(|_| Wire::to(&proxy)).collect();
@@ -157,7 +157,7 @@ fn a_crowd_of_silent_connections_keeps_nobody_out() {
 #[test]
 fn a_client_that_reads_nothing_is_let_go() {
     let database = Database::new();
-    let proxy = proxy(&database, &["--send-timeout", "0.3"]);
+    let proxy = proxy(&database, &["--send-timeout", "1"]);
     let mut deaf = Wire::to(&proxy);
     // More answers than the buffers of both sides hold.
     eventually("nothing more can be sent", || (!deaf.send(&HEALTH.repeat(1000))).then_some(()));

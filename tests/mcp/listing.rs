@@ -1,4 +1,4 @@
-//! tools/list: what is in it, and that everything in it can be called.
+//! tools/list: its content, and that everything in it can be called.
 
 use pml_tests::{
     Database,
@@ -84,7 +84,7 @@ fn the_cap_tools_answer_in_both_spellings() {
     }
     agent.ask("cap_rename", json!({"name": "num:one", "new_name": "num:uno"}));
     assert!(agent.tool_names().contains(&"mcp__num__uno".to_owned()));
-    // The old name goes on working; the answer and the log say that it is old, once.
+    // The old name still works; the answer and the log warn once.
     let answer = text(&agent.call("mcp__num__one", json!({})));
     let warning = "Warning: Deprecated: using alias \"num:one\" for capability \"num:uno\"";
     assert_eq!(answer, format!("1\n{warning}"));

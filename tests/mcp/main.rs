@@ -1,4 +1,4 @@
-//! The proxy as its clients see it: real processes, real protocol, a database of its own for each test.
+//! The proxy as its clients see it: real processes, the real protocol, a database for each test.
 
 mod advertised;
 mod changes;

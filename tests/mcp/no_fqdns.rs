@@ -1,4 +1,4 @@
-//! FR034: agents read names, never FQDNs, however runs fail and whatever happens to what they call.
+//! FR034: agents see names, never FQDNs, however runs fail and whatever happens to what they call.
 
 use pml_tests::{
     Ask, Database,

@@ -1,4 +1,4 @@
-//! The proxy behind pgbouncer in transaction mode: only LISTEN goes straight to Postgres.
+//! The proxy with pgbouncer in transaction mode: only LISTEN connects directly to Postgres.
 
 use pml_tests::{
     Database, Pooler,
@@ -6,7 +6,7 @@ use pml_tests::{
 };
 use serde_json::json;
 
-/// One connection for everybody: whatever a statement left behind, the next caller would find.
+/// With a single connection, so that the next caller would see any session state of a statement.
 fn behind_pgbouncer(database: &Database, args: &[&str]) -> (Pooler, Proxy) {
     database.create_role("proxy", &["pml_proxy"]);
     let pooler = Pooler::start(database, "proxy", 1);

@@ -1,12 +1,12 @@
-//! A request's id is on every line of the log that belongs to it, whoever has something to say: proxy, Postgres, sandbox.
+//! A request's id is on all its log lines, also those about Postgres' warnings and the sandbox.
 
 use pml_tests::{
     Ask, Database,
-    mcp::{Proxy, eventually, runtime, signal},
+    mcp::{Proxy, eventually, runtime},
 };
 use serde_json::{Value, json};
 
-/// Calls a tool under an id of our own.
+/// Calls a tool with a request id.
 async fn call(url: String, id: &'static str, tool: &'static str, arguments: Value) -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -24,7 +24,7 @@ async fn call(url: String, id: &'static str, tool: &'static str, arguments: Valu
     request.send().await.expect("an answer").json().await.expect("JSON")
 }
 
-/// The lines that say this, when there are any.
+/// Waits for log lines with these words.
 fn lines(proxy: &Proxy, words: &str) -> Vec<Value> {
     eventually(words, || {
         let log = proxy.log();
@@ -59,9 +59,11 @@ fn a_dead_worker_is_logged_with_the_request() {
     eventually("the run begins", || {
         (sql.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
     });
-    for pid in proxy.workers() {
-        signal(pid, "KILL");
-    }
+    // It may not have its process yet.
+    eventually("the run is lost", || {
+        proxy.kill_workers();
+        running.is_finished().then_some(())
+    });
     runtime().block_on(running).expect("an answer");
     let lines = lines(&proxy, "sandbox process");
     assert!(lines.iter().any(|line| line.to_string().contains("signal: 9")), "{lines:#?}");

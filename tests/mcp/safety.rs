@@ -1,4 +1,4 @@
-//! HTTP: who gets in, how much they may ask for, and that tenants never meet.
+//! HTTP: authentication, limits, and the isolation of tenants.
 
 use pml_tests::{
     Database,
@@ -132,7 +132,7 @@ fn a_session_belongs_to_its_token() {
         assert_eq!(uses(&rob, method.clone()), 404, "{method}");
     }
     assert_eq!(uses(&ann, Method::POST), 200);
-    // What the SDKs take for a yes.
+    // What the SDKs accept.
     assert_eq!(uses(&ann, Method::DELETE), 204);
     assert_eq!(uses(&ann, Method::POST), 404);
 }
@@ -147,7 +147,7 @@ fn a_revoked_token_ends_at_once() {
     let output =
         pml().args(["token", "revoke", &id]).env("PML_DATABASE_URL", database.admin_url()).output().unwrap();
     assert!(output.status.success());
-    // Known tokens are remembered for half a minute; the notification is what makes this quick.
+    // Tokens are cached for half a minute; the notification makes this fast.
     eventually("the token is refused", || {
         (status(&[("authorization", &bearer)], &proxy.url) == 401).then_some(())
     });

@@ -1,4 +1,4 @@
-//! TLS of the proxy's own: served, reloaded, and refused with a reason when its files are wrong.
+//! The proxy's TLS: serving, reloading, and errors for invalid files.
 
 use std::{
     fs,
@@ -78,7 +78,7 @@ fn a_certificate_is_served_and_replaced_without_dropping_anybody() {
     assert!(get(&mut old).starts_with("HTTP/1.1 200"));
 
     let second = certificate(folder.path());
-    assert!(connect(&proxy, &second).is_err(), "nobody has told it yet");
+    assert!(connect(&proxy, &second).is_err(), "it isn't reloaded yet");
     proxy.signal("HUP");
     let mut new = eventually("the new certificate", || connect(&proxy, &second).ok());
     assert!(get(&mut new).starts_with("HTTP/1.1 200"));
@@ -87,7 +87,7 @@ fn a_certificate_is_served_and_replaced_without_dropping_anybody() {
     fs::write(folder.path().join("key.pem"), "no key").unwrap();
     proxy.signal("HUP");
     eventually("the log says so", || {
-        let is_said = |line: &String| line.contains("stays the one it was") && line.contains("key.pem");
+        let is_said = |line: &String| line.contains("keeping the old one") && line.contains("key.pem");
         proxy.log().iter().any(is_said).then_some(())
     });
     assert!(connect(&proxy, &second).is_ok());
@@ -98,13 +98,13 @@ fn a_handshake_has_its_time() {
     let database = Database::new();
     let folder = tempfile::tempdir().unwrap();
     let trusted = certificate(folder.path());
-    let proxy = proxy(&database, folder.path(), &["--header-timeout", "0.5", "--max-connections", "3"]);
+    let proxy = proxy(&database, folder.path(), &["--header-timeout", "2", "--max-connections", "3"]);
     Wire::to(&proxy).is_closed();
     // It counts as any connection does.
     let crowd: Vec<Wire> = (0..30).map(|_| Wire::to(&proxy)).collect();
     let mut working = eventually("a connection", || connect(&proxy, &trusted).ok());
     assert!(get(&mut working).starts_with("HTTP/1.1 200"));
-    // Who speaks no TLS is told so by TLS, and let go.
+    // A client without TLS gets a TLS alert and is disconnected.
     let mut plain = Wire::to(&proxy);
     plain.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(!plain.answer().contains("200"));
@@ -120,10 +120,10 @@ fn wrong_files_are_refused_at_the_start() {
     certificate(folder.path());
     fs::write(path("empty.pem"), "").unwrap();
     for (cert, key, says) in [
-        ("missing.pem", "key.pem", "missing.pem can't be read"),
-        ("empty.pem", "key.pem", "empty.pem has no certificate"),
-        ("cert.pem", "empty.pem", "empty.pem has no private key"),
-        ("cert.pem", "other.pem", "other.pem can't be used together"),
+        ("missing.pem", "key.pem", "missing.pem: can't read the certificate"),
+        ("empty.pem", "key.pem", "empty.pem: no certificate found"),
+        ("cert.pem", "empty.pem", "empty.pem: no private key found"),
+        ("cert.pem", "other.pem", "other.pem don't match"),
     ] {
         let output = pml()
             .args(["serve", "--bind", "127.0.0.1:0", "--database-url", "postgres://nobody@localhost/none"])

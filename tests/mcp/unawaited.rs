@@ -1,4 +1,4 @@
-//! Calls that code forgot to await, and where errors say they happened, as agents see both.
+//! Calls that code didn't await, and the lines of errors, as agents see them.
 
 use pml_tests::{
     Ask, Database,

@@ -1,4 +1,4 @@
-//! A private Postgres cluster in a temporary folder, gone when the test process is, however that ends.
+//! A private Postgres cluster in a temporary folder, removed when the test process ends, however it ends.
 
 use std::{
     env,
@@ -23,7 +23,7 @@ rm -rf "$2""#;
 const CONFIGURATION: &str = "
 listen_addresses = ''
 fsync = off
-max_connections = 200
+max_connections = 500
 wal_level = logical
 max_wal_senders = 10
 max_replication_slots = 10
@@ -34,7 +34,7 @@ log_min_messages = warning
 
 pub struct Cluster {
     folder: PathBuf,
-    /// Each removes the folder when this process ends, so the first ones stay when the server is started again.
+    /// Each removes the folder when this process ends, so the old ones are kept when the server is restarted.
     supervisors: Mutex<Vec<Child>>,
 }
 
@@ -62,7 +62,7 @@ impl Cluster {
         let folder = folder_for_postgres();
         let backup = ["-U", "postgres", "-X", "stream", "-R", "--no-sync", "-c", "fast", "-D"];
         run(as_postgres("pg_basebackup").args(backup).arg(&folder).arg("-h").arg(&self.folder));
-        // These came along with the data: the primary's own.
+        // Copied with the data, but the primary's own.
         for file in [".s.PGSQL.5432.lock", "server.log"] {
             std::fs::remove_file(folder.join(file)).expect("a copy of the primary's file");
         }
@@ -77,12 +77,12 @@ impl Cluster {
         cluster
     }
 
-    /// Stops the server as a restart would: sessions are ended, what was committed stays.
+    /// Stops the server as a restart would: sessions end, committed data is kept.
     pub fn stop(&self) {
         run(as_postgres("pg_ctl").args(["stop", "-m", "fast", "-w", "-s", "-D"]).arg(&self.folder));
     }
 
-    /// Ends the server as a crash would: what wasn't written is lost.
+    /// Stops the server as a crash would: unflushed data is lost.
     pub fn crash(&self) {
         run(as_postgres("pg_ctl").args(["stop", "-m", "immediate", "-w", "-s", "-D"]).arg(&self.folder));
     }
@@ -97,10 +97,10 @@ impl Cluster {
     }
 
     fn wait_until_ready(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while let Err(error) = self.config("postgres", "postgres").connect(NoTls) {
             let log = || std::fs::read_to_string(self.folder.join("server.log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "the server does not start: {error}\n{}", log());
+            assert!(Instant::now() < deadline, "the server doesn't start: {error}\n{}", log());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -126,12 +126,12 @@ impl Cluster {
         client
     }
 
-    /// Makes a standby a primary.
+    /// Promotes a standby.
     pub fn promote(&self) {
         run(as_postgres("pg_ctl").args(["promote", "-w", "-s", "-D"]).arg(&self.folder));
     }
 
-    /// Runs one of Postgres' programs on this cluster and returns what it printed.
+    /// Runs one of Postgres' programs on this cluster and returns its output.
     pub fn tool(&self, name: &str, arguments: &[&str]) -> Vec<u8> {
         output(as_postgres(name).arg("-h").arg(&self.folder).args(["-U", "postgres"]).args(arguments))
     }
@@ -155,12 +155,12 @@ pub fn extension_folder() -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&output).trim()).join("extension")
 }
 
-/// A program of Postgres, run as a user that it accepts.
+/// A program of Postgres, run as a user that isn't root.
 pub fn as_postgres(name: &str) -> Command {
     as_accepted_user(&program(name))
 }
 
-/// Root can't run Postgres; anyone else runs it as themselves.
+/// Root can't run Postgres; other users run it as themselves.
 pub(crate) fn as_accepted_user(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);

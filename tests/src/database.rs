@@ -1,4 +1,4 @@
-//! A database for one test, with roles that no other test has.
+//! A database and roles for one test.
 
 use std::{
     path::Path,
@@ -23,7 +23,7 @@ pub struct Database {
     cluster: &'static Cluster,
 }
 
-/// What the server said besides results (NOTICE, WARNING), in order.
+/// The server's notices and warnings, in order.
 #[derive(Clone, Default)]
 pub struct Notices(Arc<Mutex<Vec<DbError>>>);
 
@@ -40,7 +40,7 @@ impl Default for Database {
 }
 
 impl Database {
-    /// A copy of a database in which only the extension is installed.
+    /// A copy of a database with only the extension in it.
     pub fn new() -> Database {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let cluster = Cluster::shared();
@@ -50,14 +50,14 @@ impl Database {
         Database { name, cluster }
     }
 
-    /// In a cluster of its own, for tests that stop it.
+    /// In a separate cluster, for tests that stop it.
     pub fn in_cluster(cluster: &'static Cluster) -> Database {
         let name = "own".to_owned();
         cluster.database_with_extension(&name);
         Database { name, cluster }
     }
 
-    /// The folder of the socket on which its server listens.
+    /// The folder of its server's socket.
     pub fn socket(&self) -> &Path {
         self.cluster.folder()
     }
@@ -88,7 +88,7 @@ impl Database {
         (self.connect_as_keeping(kind, &notices), notices)
     }
 
-    /// Another connection of such a role, whose notices join those that were kept.
+    /// Another connection of such a role, with the same notices.
     pub fn connect_as_keeping(&self, kind: &str, notices: &Notices) -> Client {
         self.connect_keeping(&self.role(kind), notices)
     }
@@ -100,12 +100,12 @@ impl Database {
         config.connect(NoTls).expect("a connection")
     }
 
-    /// The name of this test's role of that kind; roles belong to the whole cluster.
+    /// The name of this test's role of that kind, which must be unique in the cluster.
     pub fn role(&self, kind: &str) -> String {
         format!("{kind}_{}", self.name)
     }
 
-    /// Makes a role that can log in, a member of the given roles.
+    /// Creates a role that can log in, a member of the given roles.
     pub fn create_role(&self, kind: &str, member_of: &[&str]) -> String {
         let role = self.role(kind);
         let mut client = self.connect();
@@ -132,7 +132,7 @@ pub fn failure<T>(result: Result<T, Error>) -> DbError {
     }
 }
 
-/// Short forms for what tests do all the time.
+/// Shorthands for queries.
 pub trait Ask {
     fn text(&mut self, query: &str, parameters: &[&(dyn ToSql + Sync)]) -> Option<String>;
     fn texts(&mut self, query: &str) -> Vec<String>;

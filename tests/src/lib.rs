@@ -1,4 +1,4 @@
-//! What the integration tests stand on: private clusters, and a database of its own for each test.
+//! The base of the integration tests: private clusters, a database for each test, MCP clients and servers.
 
 mod cluster;
 mod database;

@@ -1,6 +1,7 @@
 //! The real MCP servers and clients from npm and PyPI.
 
 use std::{
+    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -8,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Where they are; installed if they aren't there.
+/// Their folder; installs them if they are missing.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -24,7 +25,7 @@ pub fn program(name: &str) -> PathBuf {
     folder().join("npm/programs").join(name)
 }
 
-/// A Node that is new enough for all of them.
+/// A version of Node that supports all of them.
 pub fn node() -> PathBuf {
     folder().join("npm/node_modules/.bin/node")
 }
@@ -37,6 +38,13 @@ pub fn npm(name: &str) -> PathBuf {
 /// The Python in which a version of the SDK is installed.
 pub fn python(environment: &str) -> PathBuf {
     folder().join(environment).join("bin/python")
+}
+
+/// A port for a server that can't choose one itself. It isn't an ephemeral port: a client that polls one of those may connect
+/// to itself, and then the server can't bind it.
+pub fn free_port() -> u16 {
+    let mut ports = std::iter::repeat_with(|| fastrand::u16(20_000..30_000));
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 /// A file in the usual `mcpServers` form.

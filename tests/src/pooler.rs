@@ -1,4 +1,4 @@
-//! pgbouncer in transaction mode in front of a database's cluster, gone when the test process is.
+//! pgbouncer in transaction mode in front of a database's cluster, stopped with the test process.
 
 use std::{
     fs,

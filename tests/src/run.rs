@@ -1,4 +1,4 @@
-//! Short forms for runs: begin, finish, and what the proxy would report.
+//! Shorthands for runs: `pml_begin` and `pml_finish`, as the proxy calls them.
 
 use postgres::{Client, error::DbError};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A call that the code makes, and who answers it.
+//! Calls from sandboxed code, and the handler that answers them.
 
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ pub enum CallKind {
     Capability,
 }
 
-/// One call that waits for its answer.
+/// One call from the code that is waiting for its result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Call {
@@ -26,26 +26,26 @@ pub struct Call {
     pub node: Option<String>,
     /// Tool or capability.
     pub kind: CallKind,
-    /// `ns:action`, or whatever stood in the brackets.
+    /// `ns:action`, or the key in the brackets.
     pub target: String,
     /// The first argument; `{}` if there was none.
     pub args: Json,
     /// The tenant of the run.
     pub tenant: Tenant,
-    /// How deep the run is nested: 0 for one that no run started.
+    /// Nesting depth of the run; 0 for a top-level run.
     pub depth: u32,
-    /// The limits of the run, `wall_time` being what is left of it.
+    /// The limits of the run; `wall_time` is what is left of it.
     pub limits: Limits,
-    /// The run's.
+    /// Display names of targets, from the run.
     pub(crate) names: Arc<HashMap<String, String>>,
-    /// What measures that; to be paused while somebody is waited for who isn't part of the run, such as a person.
+    /// Measures the wall time; pause it while waiting for someone outside the run, such as a person.
     pub clock: Clock,
-    /// The run's.
+    /// Counts the CPU time of the run.
     pub(crate) cpu: CpuMeter,
 }
 
 impl Call {
-    /// A run that answers this call: same tenant, one level deeper, with no more time than its caller has left.
+    /// A nested run that answers this call: same tenant, one level deeper, with the time its caller has left.
     #[must_use]
     pub fn nested_run(&self, code: impl Into<String>, args: Json) -> Run {
         Run {
@@ -84,6 +84,11 @@ impl CallError {
 
 /// Answers the calls of a run. Calls that are outstanding together are answered together.
 pub trait CallHandler: Sync {
+    /// Asked once when the run has its slot, which may be long after it was queued. An error ends it before it begins.
+    fn admit(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Answers one call. Dropped if the run ends first.
     fn call(&self, call: Call) -> impl Future<Output = Result<Json, CallError>> + Send;
 }

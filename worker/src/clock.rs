@@ -1,4 +1,4 @@
-//! The time that something may take, which stands still while somebody has to be waited for who isn't part of it.
+//! A deadline that can be paused, for example while a person is asked.
 
 use std::{
     sync::Arc,
@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Counts down from a limit unless it is paused. Clones are the same clock.
+/// Counts down from a limit unless it is paused. Clones share the clock.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Inner>);
 
@@ -16,13 +16,13 @@ pub struct Clock(Arc<Inner>);
 struct Inner {
     state: Mutex<State>,
     changed: Notify,
-    /// The clock of what this is a part of.
+    /// The clock of the enclosing run.
     around: Option<Clock>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// At `since`, or as long as it is paused.
+    /// Time left at `since`, or for as long as it is paused.
     left: Duration,
     since: Instant,
     pauses: usize,
@@ -34,17 +34,17 @@ impl State {
     }
 }
 
-/// The clock stands still while one of these lives.
+/// Pauses the clock until dropped.
 #[derive(Debug)]
 pub struct Pause(Clock);
 
 impl Clock {
-    /// Counts from now on.
+    /// Starts counting now.
     pub fn new(limit: Duration) -> Clock {
         Clock::start(limit, None)
     }
 
-    /// A clock for a part of what this one measures: whenever the part's is paused, this one is too.
+    /// A clock for a nested run: pausing it pauses this one too.
     #[must_use]
     pub fn part(&self, limit: Duration) -> Clock {
         Clock::start(limit, Some(self.clone()))
@@ -55,7 +55,7 @@ impl Clock {
         Clock(Arc::new(Inner { state, changed: Notify::new(), around }))
     }
 
-    /// Counts from now on, from `limit`.
+    /// Starts counting down from `limit` again.
     pub fn restart(&self, limit: Duration) {
         self.change(|state| (state.left, state.since) = (limit, Instant::now()));
     }
@@ -65,17 +65,17 @@ impl Clock {
         self.state().left()
     }
 
-    /// Whether it stands still.
+    /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         self.pauses() > 0
     }
 
-    /// How many hold it.
+    /// How many pauses are held.
     pub(crate) fn pauses(&self) -> usize {
         self.state().pauses
     }
 
-    /// Stops it, and those around it, until the guard is dropped.
+    /// Pauses it and the clocks of enclosing runs until the guard is dropped.
     #[must_use]
     pub fn pause(&self) -> Pause {
         let mut clock = Some(self);
@@ -104,7 +104,7 @@ impl Clock {
         }
     }
 
-    /// Waits until it is paused or goes on, counted from when this is called.
+    /// Waits for the next pause or resume after this call.
     pub fn changed(&self) -> impl Future<Output = ()> + '_ {
         self.0.changed.notified()
     }

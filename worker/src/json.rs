@@ -1,11 +1,11 @@
-//! JSON text that is known to be valid: cheap to clone, parsed only by those who look inside.
+//! JSON text that is known to be valid: cheap to clone, parsed only on demand.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-/// A JSON value kept as its text, so that a megabyte passes through without being taken apart.
+/// A JSON value kept as its text, so that a megabyte passes through without being parsed.
 #[derive(Clone)]
 pub struct Json(Arc<RawValue>);
 

@@ -1,14 +1,14 @@
-//! Work on large texts blocks its thread; other tasks are moved to another one meanwhile.
+//! Keeps CPU-bound work on large texts from blocking the async runtime.
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
 };
 
-/// Work on so many bytes takes a fraction of a millisecond.
+/// Below this, the work takes a fraction of a millisecond.
 const LARGE: usize = 256 * 1024;
 
-/// Does the work; if it is on many bytes, other tasks go on in another thread meanwhile.
+/// Does the work; if it is on many bytes, the runtime moves other tasks to another thread first.
 #[expect(clippy::disallowed_methods, reason = "it is known here whether the runtime has threads")]
 pub fn aside_if_large<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_threads =

@@ -1,4 +1,4 @@
-//! What a run may use, with defaults that suit an agent's tool call.
+//! Resource limits of a run, with defaults that suit an agent's tool call.
 
 use std::{fmt, time::Duration};
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 const MIB: u64 = 1024 * 1024;
 
-/// What one run may use. Every field can be set per run.
+/// Limits of one run. Every field can be set per run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// From the start of the code to its result, waiting for tools included. Default 30 s.
     pub wall_time: Duration,
-    /// Computing only. Default 5 s.
+    /// CPU time. Default 5 s.
     pub cpu_time: Duration,
     /// The engine's heap, in bytes. Default 64 MiB.
     pub memory: u64,
@@ -51,7 +51,7 @@ const SMALLEST_STACK: u64 = 64 * 1024;
 const LARGEST_STACK: u64 = 4 * MIB;
 
 impl Limits {
-    /// Says what is wrong with these limits, if anything, in a pool whose processes may use `memory_ceiling` bytes.
+    /// Validates these limits for a pool whose processes may use `memory_ceiling` bytes.
     pub(crate) fn check(&self, memory_ceiling: u64) -> Result<(), String> {
         let in_range = |limit: LimitKind, value: u64, least: u64, most: u64| {
             if (least..=most).contains(&value) {
@@ -92,7 +92,7 @@ impl Limits {
     }
 }
 
-/// Which limit a run met.
+/// Which limit a run reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each is a field of Limits")]

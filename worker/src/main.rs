@@ -1,8 +1,9 @@
-//! `pml-worker`: the process that runs untrusted code. The pool starts it as `pml-worker serve`; people can look at its
-//! doors with `pml-worker doors`.
+//! `pml-worker`: the process that runs untrusted code. The pool starts it as `pml-worker serve`; `pml-worker doors` shows
+//! what the sandbox blocks.
 
 mod confine;
 mod guest;
+mod session;
 
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ options:
   --pretend-missing LAYER      leave LAYER out, to see what the others hold
 ";
 
-/// Not started as it should be, in the sense of sysexits.h.
+/// Exit code for wrong usage (`EX_USAGE` of sysexits.h).
 const BAD_USAGE: u8 = 64;
 
 fn main() -> ExitCode {
@@ -84,10 +85,16 @@ fn parse(options: &[String]) -> Result<Plan, String> {
 }
 
 fn serve(plan: &Plan) -> ExitCode {
+    if session::begin().is_err() {
+        eprintln!(
+            "pml-worker: standard input isn't a pool's socket; `pml-worker help` says what can be run by hand"
+        );
+        return ExitCode::from(BAD_USAGE);
+    }
     match confine(plan) {
         Ok(missing) => {
             let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
-            // Ends when the parent does, which is how it is meant to end.
+            // Ends when the parent closes the socket; that is the normal end.
             match guest::serve(&missing.join(", ")) {
                 Ok(()) | Err(_) => ExitCode::SUCCESS,
             }

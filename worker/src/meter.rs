@@ -1,4 +1,4 @@
-//! Counts the computing time of runs, also of those that were killed and never said how much they used.
+//! Counts the CPU time of runs, including runs that were killed before they reported it.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// A sum of computing time. Clones are the same meter.
+/// A sum of CPU time. Clones share the meter.
 #[derive(Clone, Debug, Default)]
 pub struct CpuMeter(Arc<AtomicU64>);
 

@@ -1,4 +1,4 @@
-//! What a run comes to: its result or failure, the path it took, its logs and what it used.
+//! The outcome of a run: result or failure, path, logs and resource usage.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallError, CallKind, Full, FullOf, Json, LimitKind, Limits};
 
-/// The one outcome that every run has.
+/// The outcome of a run; every run has exactly one.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// What the code returned, or why there is nothing.
+    /// What the code returned, or why it failed.
     pub result: Result<Json, Failure>,
     /// The path that the run took.
     pub trace: Trace,
@@ -18,7 +18,7 @@ pub struct Outcome {
     pub logs: Vec<LogEntry>,
     /// What the run used.
     pub usage: Usage,
-    /// The calls that the code didn't await, if it returned: they ran on, or failed and nobody noticed.
+    /// Calls that the code didn't await before it returned: still running, or failed unnoticed.
     pub unawaited: Vec<Unawaited>,
 }
 
@@ -39,7 +39,7 @@ pub enum Failure {
     /// The code threw, doesn't parse, or returned what JSON can't hold.
     #[error("{0}")]
     Thrown(Box<Thrown>),
-    /// The run met one of its limits.
+    /// The run reached one of its limits.
     #[error("the run met its limit {limit} ({value}): {advice}")]
     Limit {
         /// Which one.
@@ -51,19 +51,19 @@ pub enum Failure {
         /// The node that was running, if known.
         node: Option<String>,
     },
-    /// The process died under the run. Nothing else is hurt; the run may be tried again.
+    /// The worker process died during the run. No other run is affected; this one may be retried.
     #[error("the sandbox process ended during the run ({how}); other runs are not affected")]
     Crashed {
         /// The signal or exit status.
         how: String,
     },
-    /// The process sent something that a sound one never sends. It was killed.
+    /// The worker violated the protocol and was killed.
     #[error("the sandbox process broke its protocol ({what}) and was killed; other runs are not affected")]
     Protocol {
         /// What it sent.
         what: String,
     },
-    /// Too many runs wait already; this one was not started.
+    /// The queue is full; the run was not started.
     #[error(
         "the queue is full: {what}, which is the most allowed; try again later or raise {setting} (pml: worker.{setting})",
         what = match .setting {
@@ -76,15 +76,21 @@ pub enum Failure {
         }
     )]
     QueueFull {
-        /// How much there may be.
+        /// The bound.
         most: usize,
-        /// The field of the pool's configuration that says so.
+        /// The field of the pool's configuration that sets it.
         setting: QueueSetting,
     },
-    /// The run can't be started as it was given.
+    /// The run itself is invalid.
     #[error("the run was not started: {why}")]
     Invalid {
         /// What is wrong with it.
+        why: String,
+    },
+    /// The handler refused the run when its turn had come.
+    #[error("the run was not started: {why}")]
+    NotAdmitted {
+        /// What the handler said.
         why: String,
     },
     /// No process could be started for the run.
@@ -243,7 +249,7 @@ pub struct CallRecord {
     pub target: String,
     /// With what.
     pub args: Json,
-    /// When, counted from the start of the run.
+    /// When it began, from the start of the run.
     pub start: Duration,
     /// How long the answer took; until the end of the run if there was none.
     pub duration: Duration,
@@ -263,7 +269,7 @@ pub enum Answer {
     Unfinished,
 }
 
-/// How loud a log entry is.
+/// The severity of a log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names are those of console's methods")]
@@ -289,11 +295,11 @@ pub struct LogEntry {
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// From start to outcome, as the parent saw it; the time in the queue is not in it.
+    /// From start to outcome as measured by the parent, without the time in the queue.
     pub wall_time: Duration,
-    /// As the worker said; zero if it died.
+    /// CPU time as reported by the worker; zero if it died.
     pub cpu_time: Duration,
-    /// The heap at its largest, in bytes, as the worker said; zero if it died.
+    /// Peak heap size in bytes as reported by the worker; zero if it died.
     pub memory_peak: u64,
     /// Bytes of JSON sent out.
     pub output: u64,

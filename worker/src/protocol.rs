@@ -1,4 +1,4 @@
-//! What the pool and the process say to each other: frames of a 32-bit little-endian length and a postcard message.
+//! The wire protocol between pool and worker: frames of a 32-bit little-endian length and a postcard message.
 //!
 //! JSON travels as text inside the messages. The parent trusts nothing that a worker sends.
 
@@ -11,7 +11,7 @@ use crate::{CallKind, LimitKind, Limits, LogLevel, Thrown, Unawaited};
 /// The length in front of every frame, in bytes.
 pub const HEADER: usize = 4;
 
-/// What may stand around the JSON and the logs in one frame: names, ids and an error's text.
+/// Room in a frame for what surrounds the JSON and the logs: names, ids and error texts.
 pub const FRAME_SLACK: usize = 256 * 1024;
 
 /// The longest error message or stack that a worker sends, in bytes.
@@ -29,9 +29,9 @@ pub enum ToWorker<'a> {
         code: &'a str,
         /// JSON.
         args: &'a str,
-        /// What a target is called in errors, for those that aren't called as the code calls them.
+        /// Display names of targets whose key in the code differs.
         names: Vec<(&'a str, &'a str)>,
-        /// What it may use.
+        /// Its limits.
         limits: Limits,
     },
     /// The answer to a call.
@@ -41,9 +41,9 @@ pub enum ToWorker<'a> {
         /// JSON, or what went wrong.
         answer: Result<&'a str, AnswerError<'a>>,
     },
-    /// The run's time stands still from now on.
+    /// Stop the run's clock.
     Pause,
-    /// It goes on.
+    /// Start it again.
     Resume {
         /// How much wall time is left.
         left: Duration,
@@ -62,12 +62,12 @@ pub struct AnswerError<'a> {
 /// From the process to the pool.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromWorker<'a> {
-    /// The doors are shut; runs are welcome. `missing` names what the kernel couldn't do.
+    /// Confined and ready for a run. `missing` names the layers that the kernel lacks.
     Ready {
         /// Empty unless the pool allows a weaker confinement.
         missing: &'a str,
     },
-    /// The process can't be confined as asked, and ends.
+    /// The process can't be confined as configured, and exits.
     Refused {
         /// Why, and what to do.
         why: &'a str,
@@ -94,14 +94,14 @@ pub enum FromWorker<'a> {
     Decision {
         /// Its id.
         node: &'a str,
-        /// How it went.
+        /// Its outcome.
         outcome: &'a str,
     },
     /// The code wrote to `console`.
     Log {
-        /// With which method.
+        /// The console method.
         level: LogLevel,
-        /// What.
+        /// The text.
         text: &'a str,
     },
     /// The run is over.
@@ -124,7 +124,7 @@ pub enum FromWorker<'a> {
 pub enum WorkerFailure {
     /// The code threw.
     Thrown(Box<Thrown>),
-    /// A limit was met.
+    /// A limit was reached.
     Limit {
         /// Which.
         limit: LimitKind,
@@ -143,7 +143,7 @@ pub fn append_frame(buffer: &mut Vec<u8>, message: &impl Serialize) -> Result<()
     Ok(())
 }
 
-/// The message in the bytes of a frame, which must hold it and nothing else.
+/// Parses the message in a frame; trailing bytes are an error.
 pub fn parse_frame<'a, T: Deserialize<'a>>(frame: &'a [u8]) -> Result<T, FrameError> {
     match postcard::take_from_bytes(frame)? {
         (message, []) => Ok(message),

@@ -15,7 +15,8 @@ async fn run_within(code: &str, limits: Limits) -> Outcome {
 #[tokio::test]
 async fn each_limit_names_itself_and_its_value() {
     let short = Duration::from_millis(100);
-    let defaults = Limits::default;
+    // A loop runs at low priority, and on a busy machine its CPU time limit can be minutes away.
+    let defaults = || Limits { wall_time: Duration::from_secs(600), ..Limits::default() };
     let cases = [
         ("for (;;);", Limits { wall_time: short, ..defaults() }, "wall_time (100ms)"),
         ("await mcp.test.never()", Limits { wall_time: short, ..defaults() }, "wall_time (100ms)"),
@@ -103,7 +104,8 @@ async fn memory_and_stack_errors_may_be_caught() {
 async fn what_the_engine_does_not_notice_is_ended_from_outside() {
     // indexOf over 2^53 missing elements never asks the engine whether it may go on.
     let code = "return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)";
-    let cpu = Limits { cpu_time: Duration::from_millis(100), ..Limits::default() };
+    let patient = Limits { wall_time: Duration::from_secs(600), ..Limits::default() };
+    let cpu = Limits { cpu_time: Duration::from_millis(100), ..patient };
     assert_eq!(limit(&run_within(code, cpu).await), LimitKind::CpuTime);
     let wall = Limits { wall_time: Duration::from_millis(100), ..Limits::default() };
     let pool = pool().await;

@@ -24,7 +24,9 @@ impl Impostor {
     async fn that_then(name: &str, bytes: &[u8], last: &str) -> Impostor {
         let dir = std::env::temp_dir().join(format!("pml-worker-impostor-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join("greeting"), frames(&[FromWorker::Ready { missing: "" }])).unwrap();
+        // The byte with which a worker sends its descriptor, and none with it.
+        let greeting = [vec![0], frames(&[FromWorker::Ready { missing: "" }])].concat();
+        fs::write(dir.join("greeting"), greeting).unwrap();
         fs::write(dir.join("bytes"), bytes).unwrap();
         let script = dir.join("worker");
         let path = dir.display();
@@ -42,7 +44,7 @@ impl Impostor {
         until("the impostor to be ready", || self.pool.idle_pids().len() == 1).await;
         let pid = self.pool.idle_pids()[0];
         let limits = Limits {
-            wall_time: Duration::from_secs(2),
+            wall_time: Duration::from_secs(5),
             output: 1000,
             logs: 1000,
             calls: 3,

@@ -1,4 +1,4 @@
-//! The configuration file: JSON, so that an `mcpServers` block can be pasted into it as it is.
+//! The configuration file: JSON, so that an `mcpServers` block can be pasted into it.
 
 use std::{env, fs, path::PathBuf};
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::{ConfigError, Settings};
 
-/// A file of its own with servers: other programs' files have more in them, which is left alone.
+/// A separate file with servers, perhaps another program's: other keys are ignored.
 #[derive(Debug, Deserialize)]
 struct ServersFile {
     #[serde(rename = "mcpServers")]
     servers: Value,
 }
 
-/// Reads `path`, or the default file if there is one; what it doesn't say has its default.
+/// Reads `path`, or the default file if it exists. Missing settings have their defaults.
 pub(super) fn read(path: Option<PathBuf>) -> Result<Settings, ConfigError> {
     match path.or_else(|| default_path().filter(|path| path.exists())) {
         Some(path) => read_json(path),
@@ -36,7 +36,7 @@ fn default_path() -> Option<PathBuf> {
 fn read_json<T: for<'de> Deserialize<'de>>(path: PathBuf) -> Result<T, ConfigError> {
     let text =
         fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
-    // Serde would take a list for the fields in their order.
+    // Serde accepts a list as the fields in order.
     if text.trim_start().starts_with('[') {
         return Err(ConfigError::NotAnObject { path });
     }

@@ -1,4 +1,4 @@
-//! The settings of `pml serve`'s HTTP side.
+//! The HTTP settings of `pml serve`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -19,7 +19,7 @@ pub struct HttpConfig {
     pub allowed_hosts: Vec<HostPattern>,
     pub allowed_origins: Vec<OriginPattern>,
     pub max_body: usize,
-    /// Requests a second for each principal; none is no limit.
+    /// Requests a second of each principal; `None` is no limit.
     pub rate: Option<NonZeroU32>,
     pub concurrency: usize,
     pub drain: Duration,
@@ -28,21 +28,21 @@ pub struct HttpConfig {
     pub tls: Option<TlsFiles>,
 }
 
-/// How many may come, and how long they may take.
+/// Limits on connections.
 #[derive(Clone, Debug)]
 pub struct DoorLimits {
     pub connections: usize,
-    /// None is no limit.
+    /// `None` is no limit.
     pub connections_per_address: Option<usize>,
     pub header_timeout: Duration,
     pub body_timeout: Duration,
-    /// Bytes of a body that buy it another second.
+    /// Bytes of a body that extend its timeout by a second.
     pub body_rate: NonZeroU64,
     pub idle_timeout: Duration,
     pub send_timeout: Duration,
 }
 
-/// Where the certificate and its key are, in PEM.
+/// The PEM files of the certificate and its key.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     pub certificate: PathBuf,
@@ -75,7 +75,7 @@ pub(super) fn checked(settings: &Settings) -> Result<HttpConfig, ConfigError> {
         "an address or a network, such as 10.0.0.7 or 10.0.0.0/8",
     )?;
     let rate = settings.rate.unwrap_or(if require_token { 200 } else { 0 });
-    // On loopback all clients have the same address, so that a limit by address would only let one shut out the others.
+    // On loopback all clients share one address: with a limit by address, one could lock out the others.
     let per_address = settings.max_connections_per_address.unwrap_or(if is_loopback { 0 } else { 100 });
     Ok(HttpConfig {
         bind,
@@ -120,5 +120,8 @@ fn parsed<T>(
     parse: fn(&str) -> Option<T>,
     expected: &'static str,
 ) -> Result<Vec<T>, ConfigError> {
-    given.iter().map(|text| parse(text.trim()).ok_or_else(|| range(setting, text, expected))).collect()
+    given
+        .iter()
+        .map(|text| parse(text.trim()).ok_or_else(|| range(setting, format!("{text:?}"), expected)))
+        .collect()
 }

@@ -1,4 +1,4 @@
-//! What the proxy was told: the file, then the environment, then the flags; checked as a whole before anything starts.
+//! The configuration: file, environment and flags merged, and checked as a whole before anything starts.
 
 mod file;
 mod http;
@@ -16,6 +16,7 @@ use crate::{
     scope::Scope,
 };
 pub use http::{DoorLimits, HttpConfig, TlsFiles};
+pub(crate) use settings::arguments;
 pub use settings::{GivenSettings, Layer, Settings};
 
 const MIB: u64 = 1024 * 1024;
@@ -23,42 +24,40 @@ const MIB: u64 = 1024 * 1024;
 /// What is wrong with the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("The file {} can't be read: {source}.", .path.display())]
+    #[error("{}: can't be read: {source}.", .path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("{}: expected a JSON object, found a list.", .path.display())]
     NotAnObject { path: PathBuf },
     #[error("{}: {source}.", .path.display())]
     Malformed { path: PathBuf, source: serde_json::Error },
-    #[error("A setting can't be used: {0}.")]
+    #[error("Invalid setting: {0}.")]
     Unusable(#[from] serde_json::Error),
     #[error(
-        "No database is given. Give --database-url, PML_DATABASE_URL, or database_url in the configuration file."
+        "No database is configured. Set --database-url, PML_DATABASE_URL, or database_url in the configuration file."
     )]
     NoDatabase,
     #[error(
-        "{setting} isn't an address of a Postgres database ({why}). Example: postgres://user@host/database."
+        "{setting}: expected the URL of a Postgres database ({why}). Example: postgres://user@host/database."
     )]
     DatabaseUrl { setting: &'static str, why: String },
     #[error("{0}. {hint}", hint = .0.hint())]
     Scope(pml_core::Error),
-    #[error("{setting} is {value}, but must be {expected}.")]
+    #[error("{setting}: expected {expected}, found {value}.")]
     Range { setting: &'static str, value: String, expected: &'static str },
     #[error(
-        "{bind} can be reached from other machines, so every request needs a token. Leave require_token out, make \
+        "bind: {bind} can be reached from other machines, so requests need tokens. Remove require_token and create \
          tokens with `pml token create`, or bind to a loopback address such as 127.0.0.1."
     )]
     OpenToAll { bind: SocketAddr },
-    #[error("{given} is set without {missing}. TLS needs both, the certificate and its key, as PEM files.")]
+    #[error("{given} is set without {missing}. TLS needs the certificate and its key, both as PEM files.")]
     HalfOfTls { given: &'static str, missing: &'static str },
-    #[error(
-        "The log level \"{level}\" can't be understood ({why}). Examples: info, debug, info,pml_proxy=debug."
-    )]
+    #[error("log_level: invalid level \"{level}\" ({why}). Examples: info, debug, info,pml_proxy=debug.")]
     LogLevel { level: String, why: String },
     #[error("{0}")]
     Servers(#[from] ConfigErrors),
 }
 
-/// Everything that is set, checked.
+/// The checked configuration.
 #[derive(Debug)]
 pub struct Config {
     pub database: DatabaseConfig,
@@ -70,9 +69,9 @@ pub struct Config {
     /// Of one token.
     pub token_limits: LimitsConfig,
     pub servers: BTreeMap<String, ServerConfig>,
-    /// Whether tool calls that need nothing of the proxy are passed through unparsed.
+    /// Whether simple tool calls take the fast path, unparsed.
     pub passthrough: bool,
-    /// What was ignored.
+    /// About ignored keys.
     pub warnings: Vec<String>,
     pub log: LogConfig,
 }
@@ -86,13 +85,13 @@ pub struct DatabaseConfig {
 
 impl std::fmt::Debug for DatabaseConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not the addresses: they may hold passwords.
+        // Without the URLs, which may hold passwords.
         f.debug_struct("DatabaseConfig").field("connections", &self.connections).finish_non_exhaustive()
     }
 }
 
 impl Config {
-    /// Puts flags and environment over the file, and checks the whole.
+    /// Merges flags and environment into the file's settings, and checks the result.
     pub fn load(given: GivenSettings) -> Result<Config, ConfigError> {
         let settings = given.over_file()?;
         logging::filter(&settings.log_level)
@@ -141,7 +140,7 @@ fn scope(settings: &Settings) -> Result<Scope, ConfigError> {
     pml_core::name::check_part("org", &scope.org).map_err(ConfigError::Scope)?;
     pml_core::name::check_part("project", &scope.project).map_err(ConfigError::Scope)?;
     if scope.actor.is_empty() {
-        return Err(range("actor", "empty", "a name"));
+        return Err(range("actor", "nothing", "a name"));
     }
     Ok(scope)
 }
@@ -188,7 +187,7 @@ fn token_limits(settings: &Settings) -> Result<LimitsConfig, ConfigError> {
     let amount = |setting, given: f64| {
         Some(given)
             .filter(|given| given.is_finite() && *given >= 0.0)
-            .ok_or_else(|| range(setting, given, "a number that isn't below 0, where 0 is no limit"))
+            .ok_or_else(|| range(setting, given, "a number of at least 0, where 0 is no limit"))
     };
     Ok(LimitsConfig {
         runs: settings.limit_runs,
@@ -209,7 +208,7 @@ fn postgres_config(setting: &'static str, url: &str) -> Result<PostgresConfig, C
     let mut config = PostgresConfig::from_str(url)
         .map_err(|error| ConfigError::DatabaseUrl { setting, why: error.to_string() })?;
     if config.get_hosts().is_empty() {
-        return Err(ConfigError::DatabaseUrl { setting, why: "it names no host".into() });
+        return Err(ConfigError::DatabaseUrl { setting, why: "it has no host".into() });
     }
     config.application_name("pml");
     config.keepalives_idle(Duration::from_secs(15));
@@ -223,7 +222,7 @@ fn seconds(setting: &'static str, value: f64) -> Result<Duration, ConfigError> {
     Duration::try_from_secs_f64(value)
         .ok()
         .filter(|time| !time.is_zero() && *time <= Duration::from_secs(24 * 3600))
-        .ok_or_else(|| range(setting, value, "a number of seconds above 0 and at most 86400"))
+        .ok_or_else(|| range(setting, value, "more than 0 and at most 86400 seconds"))
 }
 
 fn positive(setting: &'static str, value: usize) -> Result<usize, ConfigError> {

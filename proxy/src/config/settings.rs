@@ -1,5 +1,5 @@
-//! Every setting, once. Its name is its flag (`--database-url`), its variable (`PML_DATABASE_URL`) and its key in the
-//! configuration file (`database_url`); docs/proxy.md has the same text, which a test compares.
+//! All settings. A field's name gives the flag (`--database-url`), the environment variable (`PML_DATABASE_URL`) and the key
+//! in the configuration file (`database_url`). A test compares docs/proxy.md with this file.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -11,54 +11,54 @@ use serde_json::Value;
 use super::{ConfigError, MIB, file};
 use crate::{limits::LimitsConfig, logging::LogFormat};
 
-/// What may be set. A help text that ends in `[default: …]` tells of a default that depends on something.
+/// A help text ends in `[default: …]` if the default depends on something.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[group(skip)]
 pub struct Settings {
-    /// Configuration file (JSON) [default: `pml/config.json` in `$XDG_CONFIG_HOME` or `~/.config`, if it is there]
+    /// Configuration file (JSON) [default: `pml/config.json` in `$XDG_CONFIG_HOME` or `~/.config`, if it exists]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where Postgres is: `postgres://user:password@host/database`, or key=value pairs; must be given
+    /// URL of the Postgres database, `postgres://user:password@host/database`, or key=value pairs; required
     #[arg(long, value_name = "URL", hide_env_values = true, help_heading = "Database")]
     pub database_url: Option<String>,
 
-    /// A direct way to the same database for `LISTEN`, if the other goes through a pooler such as pgbouncer
+    /// Direct URL of the same database for `LISTEN`, if `database_url` goes through a pooler such as pgbouncer
     #[arg(long, value_name = "URL", hide_env_values = true, help_heading = "Database")]
     pub listen_url: Option<String>,
 
-    /// Connections to Postgres at most
+    /// Most connections to Postgres
     #[arg(long, value_name = "N", help_heading = "Database", default_value_t = 16)]
     pub database_connections: usize,
 
-    /// How long a request waits for Postgres to come back or a connection to be free
+    /// How long a request waits for Postgres to be reachable or for a free connection
     #[arg(long, value_name = "SECONDS", help_heading = "Database", default_value_t = 10.0)]
     pub database_patience: f64,
 
-    /// Organisation of requests without a token
+    /// Organisation of requests without a token, and of a new token
     #[arg(long, help_heading = "Scope", default_value = "local")]
     pub org: String,
 
-    /// Project of requests without a token
+    /// Project of requests without a token, and of a new token
     #[arg(long, help_heading = "Scope", default_value = "default")]
     pub project: String,
 
-    /// Actor of requests without a token [default: the name of the user who runs this]
+    /// Actor of requests without a token, and of a new token [default: the user that runs this]
     #[arg(long, help_heading = "Scope")]
     pub actor: Option<String>,
 
-    /// File with the MCP servers behind this one, as `mcpServers`; instead of those in the configuration
+    /// File with the downstream MCP servers as `mcpServers`; replaces those in the configuration file
     #[arg(long, value_name = "FILE", help_heading = "Downstream servers")]
     pub mcp_servers: Option<PathBuf>,
 
-    /// The servers themselves, in the configuration file.
+    /// The servers in the configuration file.
     #[arg(skip)]
     #[serde(rename = "mcpServers")]
     pub mcp_servers_block: Option<Value>,
 
-    /// Whether simple tool calls are passed through to their servers unparsed, which is faster
+    /// Whether simple tool calls take the fast path, unparsed
     #[arg(
         long,
         value_name = "BOOL",
@@ -68,35 +68,35 @@ pub struct Settings {
     )]
     pub passthrough: bool,
 
-    /// The sandbox program [default: `pml-worker` beside this one]
+    /// The sandbox program [default: `pml-worker` beside `pml`]
     #[arg(long, value_name = "FILE", help_heading = "Sandbox")]
     pub worker: Option<PathBuf>,
 
-    /// Runs at the same time [default: two for each core, at least 4]
+    /// Concurrent runs [default: two for each core, at least 4]
     #[arg(long, value_name = "N", help_heading = "Sandbox")]
     pub worker_slots: Option<usize>,
 
-    /// Further runs, of tenants below their share while the slots are taken [default: three times the slots]
+    /// More runs, for tenants below their share while all slots are taken [default: three times the slots]
     #[arg(long, value_name = "N", help_heading = "Sandbox")]
     pub worker_reserve: Option<usize>,
 
-    /// Processes kept ready beyond those in use
+    /// Idle processes kept ready
     #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().spare)]
     pub worker_spare: usize,
 
-    /// Runs that may wait for a slot
+    /// Most runs queued for a slot
     #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().queue)]
     pub worker_queue: usize,
 
-    /// Runs of one tenant that may wait for a slot
+    /// Most queued runs of one tenant
     #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().queue_per_tenant)]
     pub worker_queue_per_tenant: usize,
 
-    /// Bytes of code and arguments that waiting runs may hold
+    /// Most bytes of code and arguments of queued runs
     #[arg(long, value_name = "BYTES", help_heading = "Sandbox", default_value_t = PoolConfig::default().queue_bytes)]
     pub worker_queue_bytes: usize,
 
-    /// Bytes of code and arguments that waiting runs of one tenant may hold
+    /// Most bytes of code and arguments of one tenant's queued runs
     #[arg(
         long,
         value_name = "BYTES",
@@ -105,15 +105,15 @@ pub struct Settings {
     )]
     pub worker_queue_bytes_per_tenant: usize,
 
-    /// A process is replaced after this many runs; 1 gives every run a process of its own
+    /// Runs before a process is replaced; 1 gives every run a new process
     #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().runs_per_process)]
     pub worker_runs_per_process: u32,
 
-    /// Layers of the confinement (landlock, seccomp) that this kernel may lack; see docs/worker.md first
+    /// Layers of the confinement (landlock, seccomp) that the kernel may lack; see docs/worker.md first
     #[arg(long, value_name = "LAYER", value_delimiter = ',', help_heading = "Sandbox")]
     pub allow_missing: Vec<Layer>,
 
-    /// How long a run may take, waiting for tools included
+    /// Time limit of a run, including waiting for tools
     #[arg(
         long,
         value_name = "SECONDS",
@@ -122,7 +122,7 @@ pub struct Settings {
     )]
     pub run_timeout: f64,
 
-    /// How long a run may compute
+    /// CPU time limit of a run
     #[arg(
         long,
         value_name = "SECONDS",
@@ -131,35 +131,35 @@ pub struct Settings {
     )]
     pub run_cpu: f64,
 
-    /// Memory of a run, in MiB
+    /// Memory limit of a run, in MiB
     #[arg(long, value_name = "MIB", help_heading = "Sandbox", default_value_t = Limits::default().memory / MIB)]
     pub run_memory: u64,
 
-    /// What a run may send out, its result and the arguments of its calls, in MiB
+    /// Output limit of a run, its result and the arguments of its calls, in MiB
     #[arg(long, value_name = "MIB", help_heading = "Sandbox", default_value_t = Limits::default().output / MIB)]
     pub run_output: u64,
 
-    /// Calls of tools and capabilities that a run may make
+    /// Most calls of tools and capabilities in a run
     #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = Limits::default().calls)]
     pub run_calls: u64,
 
-    /// Calls of a run that may wait for an answer at the same time
+    /// Most concurrent calls of a run
     #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = Limits::default().calls_in_flight)]
     pub run_calls_in_flight: u64,
 
-    /// How deep capabilities may call each other
+    /// Most levels of nested capabilities
     #[arg(long, value_name = "N", help_heading = "Sandbox", default_value_t = PoolConfig::default().deepest)]
     pub run_depth: u32,
 
-    /// Runs at the same time, those that wait included
+    /// Concurrent runs, including queued ones
     #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().runs)]
     pub limit_runs: usize,
 
-    /// Runs a minute, a quarter of them at once
+    /// Runs a minute, with a burst of a quarter
     #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().runs_per_minute)]
     pub limit_runs_per_minute: u32,
 
-    /// Computing time of runs a minute, as the kernel counts it, of cancelled runs too
+    /// CPU time of runs a minute, as the kernel counts it, including cancelled runs
     #[arg(
         long,
         value_name = "SECONDS",
@@ -168,7 +168,7 @@ pub struct Settings {
     )]
     pub limit_cpu_seconds_per_minute: f64,
 
-    /// Results of runs a minute; one that takes more than a whole minute's is dropped
+    /// Results of runs a minute; a result that exceeds the whole minute's allowance is dropped
     #[arg(
         long,
         value_name = "MIB",
@@ -177,19 +177,19 @@ pub struct Settings {
     )]
     pub limit_result_mib_per_minute: f64,
 
-    /// Rows that its scope may hold (`pml_stored_rows()`) before new code is refused
+    /// Stored rows of its scope (`pml_stored_rows()`) from which on new code is refused
     #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().stored_rows)]
     pub limit_stored_rows: u64,
 
-    /// Questions to people at the same time, and ten times that in all; further ones are declined
+    /// Open questions to people, and ten times that in all; further ones are declined
     #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().questions)]
     pub limit_questions: usize,
 
-    /// The tokens of one organisation together may use so many times what one may; not stored rows
+    /// How many times these limits, except stored rows, all tokens of one organisation share
     #[arg(long, value_name = "N", help_heading = LIMITS, default_value_t = LimitsConfig::default().organisation)]
     pub limit_organisation: usize,
 
-    /// A client that has been away for so long isn't asked any more, and its call ends; not 0
+    /// How long a client with a question may be disconnected before its call is cancelled; not 0
     #[arg(
         long,
         value_name = "SECONDS",
@@ -202,15 +202,15 @@ pub struct Settings {
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = HTTP, default_value = "127.0.0.1:7410")]
     pub bind: SocketAddr,
 
-    /// Whether every request needs a token; can't be false beyond loopback [default: true beyond loopback]
+    /// Whether every request needs a token; must be true beyond loopback [default: true beyond loopback]
     #[arg(long, value_name = "BOOL", help_heading = HTTP, num_args = 0..=1, default_missing_value = "true")]
     pub require_token: Option<bool>,
 
-    /// Further names under which clients reach this server (`Host`), beside loopback ones
+    /// More names of this server (`Host`), beside loopback names
     #[arg(long, value_name = "HOST", help_heading = HTTP, value_delimiter = ',')]
     pub allowed_hosts: Vec<String>,
 
-    /// Further web origins whose pages may use this server, such as `https://app.example.com`
+    /// More web origins whose pages may use this server, such as `https://app.example.com`
     #[arg(long, value_name = "ORIGIN", help_heading = HTTP, value_delimiter = ',')]
     pub allowed_origins: Vec<String>,
 
@@ -218,51 +218,51 @@ pub struct Settings {
     #[arg(long, value_name = "BYTES", help_heading = HTTP, default_value_t = 4 * MIB as usize)]
     pub max_body: usize,
 
-    /// Requests a second of each token (without tokens: each address); 0 is no limit [default: 200, loopback 0]
+    /// Requests a second of each token (without a token: each address); 0 is no limit [default: 200, loopback 0]
     #[arg(long, value_name = "N", help_heading = HTTP)]
     pub rate: Option<u32>,
 
-    /// Requests under way at the same time, of each token and ten times that in all
+    /// Concurrent requests of each token, and ten times that in all
     #[arg(long, value_name = "N", help_heading = HTTP, default_value_t = 100)]
     pub concurrency: usize,
 
-    /// How long running calls may go on after SIGTERM or SIGINT
+    /// How long running calls may continue after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 30.0)]
     pub drain: f64,
 
-    /// Open connections; fewer, and logged, if the limit of open files (`ulimit -n`) less 200 is lower
+    /// Most open connections; lowered, with a warning, to the limit of open files (`ulimit -n`) less 200
     #[arg(long, value_name = "N", help_heading = HTTP, default_value_t = 1000)]
     pub max_connections: usize,
 
-    /// Open connections of one address (IPv6: one /64), but for trusted proxies [default: 100, loopback 0]
+    /// Most open connections of one address (IPv6: one /64), except trusted proxies [default: 100, loopback 0]
     #[arg(long, value_name = "N", help_heading = HTTP)]
     pub max_connections_per_address: Option<usize>,
 
-    /// A TLS handshake; the head of a request from its first byte on (the first one from the start)
+    /// Timeout of a TLS handshake, and of a request's head, from its first byte or from the connection
     #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 10.0)]
     pub header_timeout: f64,
 
-    /// The body of a request, and a second more for every `body_rate` bytes that came
+    /// Timeout of a request's body, extended by a second for every `body_rate` bytes received
     #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 10.0)]
     pub body_timeout: f64,
 
-    /// Slowest pace of a body after its `body_timeout`, in bytes a second
+    /// Slowest rate of a body after its `body_timeout`, in bytes a second
     #[arg(long, value_name = "BYTES", help_heading = HTTP, default_value_t = 16 * 1024)]
     pub body_rate: u64,
 
-    /// How long a connection stays open between requests
+    /// Timeout of a connection between requests
     #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 120.0)]
     pub idle_timeout: f64,
 
-    /// How long a client may take none of an answer that is there
+    /// Timeout of a client that reads nothing of its answer
     #[arg(long, value_name = "SECONDS", help_heading = HTTP, default_value_t = 30.0)]
     pub send_timeout: f64,
 
-    /// Reverse proxies (addresses or networks, `10.0.0.0/8`) whose `Forwarded` headers are believed
+    /// Reverse proxies (addresses or networks, `10.0.0.0/8`) whose `Forwarded` headers are trusted
     #[arg(long, value_name = "ADDRESS", help_heading = HTTP, value_delimiter = ',')]
     pub trusted_proxies: Vec<String>,
 
-    /// Certificate chain for TLS, a PEM file; it and the key are read again on SIGHUP [default: no TLS]
+    /// Certificate chain for TLS, a PEM file; SIGHUP reloads it and the key [default: no TLS]
     #[arg(long, value_name = "FILE", help_heading = HTTP)]
     pub tls_certificate: Option<PathBuf>,
 
@@ -270,7 +270,7 @@ pub struct Settings {
     #[arg(long, value_name = "FILE", help_heading = HTTP)]
     pub tls_key: Option<PathBuf>,
 
-    /// How logs look on standard error
+    /// Format of the logs on standard error
     #[arg(long, value_name = "FORMAT", help_heading = "Logs", value_enum, default_value_t)]
     pub log_format: LogFormat,
 
@@ -282,7 +282,7 @@ pub struct Settings {
 const LIMITS: &str = "Limits of each token (0 is none)";
 const HTTP: &str = "HTTP (pml serve)";
 
-/// A part of the confinement.
+/// A layer of the sandbox's confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
@@ -297,7 +297,7 @@ impl Default for Settings {
     }
 }
 
-/// The settings of a command line and its environment, and which of them somebody gave.
+/// The settings of the command line and the environment, and which of them were given.
 #[derive(Clone, Debug)]
 pub struct GivenSettings {
     settings: Settings,
@@ -305,7 +305,7 @@ pub struct GivenSettings {
 }
 
 impl GivenSettings {
-    /// What the program reports itself needn't be in the logs, unless somebody wants them.
+    /// Turns logs off, unless a level was given.
     #[must_use]
     pub fn without_logs(mut self) -> GivenSettings {
         let name = "log_level";
@@ -316,7 +316,7 @@ impl GivenSettings {
         self
     }
 
-    /// Puts what was given over the configuration file.
+    /// The settings of the configuration file, overridden by those that were given.
     pub(super) fn over_file(self) -> Result<Settings, ConfigError> {
         let mut merged = serde_json::to_value(file::read(self.settings.config.clone())?)?;
         let mut own = serde_json::to_value(self.settings)?;
@@ -327,8 +327,8 @@ impl GivenSettings {
     }
 }
 
-/// All flags, each with the variable of its name.
-fn arguments() -> Vec<clap::Arg> {
+/// All flags, each with the environment variable of its name.
+pub(crate) fn arguments() -> Vec<clap::Arg> {
     let command = Settings::augment_args(Command::new("pml"));
     let named = |arg: &clap::Arg| arg.clone().env(variable(arg.get_id().as_str()));
     command.get_arguments().map(named).collect()
@@ -338,31 +338,16 @@ fn variable(name: &str) -> String {
     format!("PML_{}", name.to_uppercase())
 }
 
-impl FromArgMatches for GivenSettings {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<GivenSettings, clap::Error> {
+impl GivenSettings {
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<GivenSettings, clap::Error> {
         let settings = Settings::from_arg_matches(matches)?;
         let is_given = |name: &String| {
             matches!(matches.value_source(name), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
         };
         let names = arguments().into_iter().map(|arg| arg.get_id().to_string());
-        // The file can't say where it is.
+        // The file can't name itself.
         let given = names.filter(|name| name != "config").filter(is_given).collect();
         Ok(GivenSettings { settings, given })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = GivenSettings::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for GivenSettings {
-    fn augment_args(command: Command) -> Command {
-        command.args(arguments())
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        GivenSettings::augment_args(command)
     }
 }
 
@@ -374,7 +359,7 @@ mod tests {
 
     const DOCUMENTATION: &str = include_str!("../../../docs/proxy.md");
 
-    /// A row for each setting, under the heading that it has in `--help`.
+    /// A row for each setting, under its heading in `--help`.
     fn table() -> String {
         let mut table = String::new();
         let mut heading = None;
@@ -403,7 +388,7 @@ mod tests {
         let begin = "<!-- settings: as `cargo test -p pml_proxy documented` has them -->\n";
         let documented = DOCUMENTATION.split(begin).nth(1).and_then(|rest| rest.split("<!-- end -->").next());
         let (documented, wanted) = (documented.unwrap_or_default().trim(), table());
-        assert!(documented == wanted.trim(), "docs/proxy.md must have between its marks:\n{wanted}");
+        assert!(documented == wanted.trim(), "docs/proxy.md must have between its markers:\n{wanted}");
     }
 
     #[test]

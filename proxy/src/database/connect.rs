@@ -1,4 +1,4 @@
-//! How connections are made: with TLS where the server wants it, and with notices logged.
+//! Opens connections: with TLS if the server has it, and with notices logged.
 
 use std::{future::poll_fn, ops::Deref, sync::Arc};
 
@@ -36,22 +36,22 @@ impl Connect for Connector {
         Box::pin(async move {
             let (client, connection) = self.open(&config).await?;
             let served = SERVED.try_with(Served::clone).unwrap_or_default();
-            // Not of the request that happened to need a new connection.
+            // Outside of the span of the request that needed a new connection.
             Ok((client, tokio::spawn(attend(connection, served))))
         })
     }
 }
 
 tokio::task_local! {
-    /// Tells the connection that is being made where to look for its request.
+    /// Hands the cell for its request to the connection that is being opened.
     static SERVED: Served;
 }
 
-/// The request that a connection serves: what Postgres says meanwhile belongs to it.
+/// The span of the request that a connection serves, in which Postgres' notices are logged.
 #[derive(Clone, Default)]
 struct Served(Arc<Mutex<Option<Span>>>);
 
-/// Makes connections for the pool: those of `deadpool-postgres`, each with the request that it serves.
+/// The manager of `deadpool-postgres`, with the request that each connection serves.
 pub(super) struct Manager(deadpool_postgres::Manager);
 
 impl Manager {
@@ -61,13 +61,13 @@ impl Manager {
     }
 }
 
-/// A connection of the pool. Whoever has it is the only one to use it.
+/// A connection of the pool, used by one request at a time.
 pub(super) struct PooledClient {
     client: ClientWrapper,
     served: Served,
 }
 
-/// The current request has the connection while one of these lives.
+/// The connection serves the current request while this lives.
 pub(super) struct Serving(Served);
 
 impl PooledClient {
@@ -110,7 +110,7 @@ impl managed::Manager for Manager {
     }
 }
 
-/// Moves a connection's messages until it ends.
+/// Drives a connection until it ends.
 async fn attend(mut connection: PostgresConnection, served: Served) {
     loop {
         match poll_fn(|context| connection.poll_message(context)).await {
@@ -128,7 +128,7 @@ async fn attend(mut connection: PostgresConnection, served: Served) {
     }
 }
 
-/// A WARNING is worth one here too: it tells of the use of an old name.
+/// A WARNING stays one: it reports the use of an old name.
 pub(super) fn log_notice(notice: &DbError) {
     if notice.severity() == "WARNING" {
         tracing::warn!(code = notice.code().code(), "Postgres: {}", notice.message());

@@ -1,10 +1,10 @@
-//! What can go wrong between the proxy and Postgres: the one place that reads SQLSTATEs.
+//! Errors between the proxy and Postgres. The only file that reads SQLSTATEs.
 
 use deadpool::managed::{PoolError, TimeoutType};
 use serde_json::{Value, json};
 use tokio_postgres::error::SqlState;
 
-/// An error that Postgres raised about the request itself, as the product's SQL words it.
+/// An error that the extension raised about the request itself.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -15,17 +15,17 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Nothing there by that name, or nothing that the caller may see.
+    /// Nothing has that name, or nothing that the caller may see.
     pub fn is_not_found(&self) -> bool {
         self.code == "PM001"
     }
 
-    /// Whether it says that there is no such tool, and the name isn't even of the form that a capability's tool has.
+    /// There is no such tool, and the name doesn't have the form of a capability's tool either.
     pub fn is_unknown_tool(&self) -> bool {
         self.code == "PM008"
     }
 
-    /// Message, detail and hint as a person or a model reads them.
+    /// Message, detail and hint as text.
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         if let Some(detail) = &self.detail {
@@ -50,10 +50,10 @@ impl Refusal {
     }
 }
 
-/// Why a statement gave no answer.
+/// Why a statement failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// The request was understood and refused.
+    /// The extension refused the request.
     #[error(transparent)]
     Refused(Refusal),
     /// Nothing was sent: Postgres can't be reached.
@@ -72,28 +72,28 @@ pub enum DatabaseError {
     NotReady(String),
 }
 
-/// Whether trying again later makes sense, and whether the first try may have had an effect.
+/// Whether a retry makes sense, and whether the first attempt may have had an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Retry {
     /// Nothing was sent.
     Safe,
     /// It may have taken effect.
     Unclear,
-    /// The answer would be the same.
+    /// The result would be the same.
     Pointless,
 }
 
 impl DatabaseError {
-    pub(super) fn again(&self) -> Again {
+    pub(super) fn retry(&self) -> Retry {
         match self {
-            DatabaseError::Unreachable(_) => Again::Safe,
-            DatabaseError::Interrupted(_) => Again::Unclear,
-            // The wait for a connection was as long as the caller's patience already.
-            DatabaseError::Busy | DatabaseError::Refused(_) | DatabaseError::NotReady(_) => Again::Pointless,
+            DatabaseError::Unreachable(_) => Retry::Safe,
+            DatabaseError::Interrupted(_) => Retry::Unclear,
+            // The caller has waited for a connection already.
+            DatabaseError::Busy | DatabaseError::Refused(_) | DatabaseError::NotReady(_) => Retry::Pointless,
         }
     }
 
-    /// Whether the same statement may go through later.
+    /// Whether the same statement may succeed later.
     pub fn is_passing(&self) -> bool {
         matches!(self, DatabaseError::Unreachable(_) | DatabaseError::Interrupted(_) | DatabaseError::Busy)
     }
@@ -133,7 +133,7 @@ pub(super) fn statement_error(error: &tokio_postgres::Error) -> DatabaseError {
     };
     let code = refusal.code();
     let class = code.code().get(..2).unwrap_or_default();
-    // Shutdown, crash of another backend, connection trouble, serialization: the same statement may work later.
+    // Shutdown, crash of another backend, connection errors, serialization failures: a retry may succeed.
     if matches!(class, "08" | "40" | "53" | "57" | "58") && *code != SqlState::QUERY_CANCELED {
         return DatabaseError::Interrupted(refusal.message().to_owned());
     }
@@ -161,7 +161,7 @@ pub(super) fn statement_error(error: &tokio_postgres::Error) -> DatabaseError {
     })
 }
 
-/// The innermost reason; the outer ones only say "error connecting to server".
+/// The root cause; the outer errors only say "error connecting to server".
 fn cause(error: &tokio_postgres::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

@@ -1,4 +1,4 @@
-//! The one connection that listens for changes, straight to Postgres and never through a pooler.
+//! The connection that listens for notifications: direct to Postgres, not through a pooler.
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
@@ -14,26 +14,26 @@ use super::{
 };
 use crate::backoff::pauses;
 
-/// How long to wait for another connection.
+/// Back-off between connection attempts.
 const RECONNECTING: ExponentialBuilder = pauses(Duration::from_millis(50), Duration::from_secs(5));
-/// How often a silent connection is asked whether it still lives.
-const PULSE: Duration = Duration::from_secs(10);
+/// How often the connection is checked.
+const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// Who is told what happened in the database. Payloads are anybody's text. Nothing here may take long: what isn't taken
-/// yet waits in Postgres.
-pub trait Ears: Send + Sync + 'static {
-    /// The tools of this `org.project` are others now, somebody says.
+/// Handles notifications. Payloads may be any text, because any database user can send them. Handlers must not block:
+/// Postgres queues what isn't read.
+pub trait NotificationHandler: Send + Sync + 'static {
+    /// The tools of this `org.project` may have changed.
     fn tools_changed(&self, payload: &str);
-    /// The token with this id was revoked or changed, somebody says.
+    /// The token with this id may have been revoked or changed.
     fn tokens_changed(&self, payload: &str);
-    /// The connection is there (again); anything may have changed meanwhile.
+    /// Connected or reconnected: notifications may have been missed.
     fn connected(&self);
-    /// The connection is gone; nothing is heard until it is back.
+    /// The connection is lost: no notifications arrive until it is back.
     fn lost(&self);
 }
 
-/// Tells what happens until `stop`; connects again, with growing pauses, whenever the connection is lost.
-pub async fn listen(config: Config, ears: Arc<impl Ears>, stop: CancellationToken) {
+/// Listens until `stop`, and reconnects with back-off when the connection is lost.
+pub async fn listen(config: Config, ears: Arc<impl NotificationHandler>, stop: CancellationToken) {
     let connector = Connector::new();
     let mut pauses = RECONNECTING.build();
     loop {
@@ -42,16 +42,16 @@ pub async fn listen(config: Config, ears: Arc<impl Ears>, stop: CancellationToke
             lasted = attend(&connector, &config, &ears) => lasted,
         };
         if lasted.is_ok() {
-            // It worked for a while, so the next try comes at once.
+            // It worked for a while, so the back-off starts over.
             pauses = RECONNECTING.build();
         }
         let pause = pauses.next().unwrap_or_default();
         match lasted {
             Ok(error) => {
                 ears.lost();
-                tracing::warn!(%error, "the connection that listens for changes is lost");
+                tracing::warn!(%error, "lost the connection for notifications");
             }
-            Err(error) => tracing::warn!(%error, "can't listen for changes; trying again in {pause:?}"),
+            Err(error) => tracing::warn!(%error, "can't listen for notifications; retrying in {pause:?}"),
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -60,15 +60,15 @@ pub async fn listen(config: Config, ears: Arc<impl Ears>, stop: CancellationToke
     }
 }
 
-/// `Err` if there was no connection, `Ok` with the reason if there was one and it ended.
+/// `Err` if it can't connect, `Ok` with the reason if a connection was lost.
 async fn attend(
     connector: &Connector,
     config: &Config,
-    ears: &Arc<impl Ears>,
+    ears: &Arc<impl NotificationHandler>,
 ) -> Result<DatabaseError, DatabaseError> {
     let (client, mut connection) = connector.open(config).await.map_err(|error| connect_error(&error))?;
     let heard = ears.clone();
-    // Each message is dealt with as it is read, so that a flood fills no queue.
+    // Each message is handled as it is read, so that a flood fills no queue.
     let driver = tokio::spawn(async move {
         loop {
             match poll_fn(|context| connection.poll_message(context)).await {
@@ -84,21 +84,21 @@ async fn attend(
             }
         }
     });
-    // Ends the driver, and with it the connection, whichever way this function ends.
+    // Closes the connection however this function returns.
     let mut driver = AbortOnDrop(driver);
     client
         .batch_execute("LISTEN pml_tools_changed; LISTEN pml_tokens_changed")
         .await
         .map_err(|error| connect_error(&error))?;
     ears.connected();
-    let mut pulse = interval(PULSE);
+    let mut pulse = interval(KEEPALIVE);
     loop {
         tokio::select! {
             ended = &mut driver.0 => {
                 return Ok(ended.unwrap_or_else(|error| DatabaseError::Unreachable(error.to_string())));
             }
             _ = pulse.tick() => {
-                let alive = timeout(PULSE, client.simple_query("")).await;
+                let alive = timeout(KEEPALIVE, client.simple_query("")).await;
                 if !matches!(alive, Ok(Ok(_))) {
                     return Ok(DatabaseError::Unreachable("no answer on the connection".into()));
                 }

@@ -1,6 +1,6 @@
-//! Postgres behind the proxy: a pool, and one statement in one round trip for everything that is asked of it.
+//! The proxy's connection pool to Postgres. Every request is one statement in one round trip.
 //!
-//! Statements have no names and no session state, so that a pooler in transaction mode may stand in between.
+//! Statements are unnamed and leave no session state, so that pgbouncer in transaction mode works.
 
 mod connect;
 mod error;
@@ -26,34 +26,34 @@ use pml_worker::{Counts, FairGate, Shares};
 
 use crate::{backoff::pauses, config::DatabaseConfig, metrics::Metrics, scope::Caller};
 use connect::Manager;
-use error::{Again, connect_error, statement_error};
 pub use error::{DatabaseError, Refusal};
-pub use listen::{Ears, listen};
+use error::{Retry, connect_error, statement_error};
+pub use listen::{NotificationHandler, listen};
 pub use statements::{Begun, TokenRow, ToolRow};
 
-/// A value and its type, for a statement that isn't prepared.
+/// A value and its type, because statements aren't prepared.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// How soon Postgres is asked again.
-const ASKING_AGAIN: ExponentialBuilder = pauses(Duration::from_millis(25), Duration::from_secs(1));
-/// No statement of ours takes that long; one that does is cancelled and its connection given up.
+/// Back-off between retries of a statement.
+const RETRIES: ExponentialBuilder = pauses(Duration::from_millis(25), Duration::from_secs(1));
+/// A statement that takes longer is cancelled, and its connection closed.
 const LONGEST_STATEMENT: Duration = Duration::from_secs(60);
 
-/// Whether a statement may be sent again when its first outcome isn't known.
+/// Whether a statement may be repeated if its first outcome isn't known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     Harmless,
     Never,
-    /// It is harmless, and done when what it committed, perhaps asynchronously, is on disk.
+    /// Harmless, and complete when its asynchronous commit is on disk.
     UntilOnDisk,
 }
 
-/// Its commit waits for the disk, and with it for all that was committed before; it locks nothing.
+/// Its commit flushes the WAL, and with it all earlier commits; it locks nothing.
 const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')";
 
-/// One tenant alone has half of the connections; the others are for those who have none meanwhile. With a quarter, eight
-/// clients of one tenant made 12 % fewer calls a second. In company it has a sixteenth: what Postgres does at the same
-/// time for one makes the other wait for a processor.
+/// A tenant alone gets half of the connections; the rest is for tenants that come meanwhile. (With a quarter, eight clients
+/// of one tenant made 12 % fewer calls a second.) With others it gets a sixteenth: concurrent statements of one tenant make
+/// the others wait for a processor.
 fn shares(connections: usize) -> Shares {
     let slots = connections.div_ceil(2);
     let in_company = connections.div_ceil(16);
@@ -65,15 +65,15 @@ fn shares(connections: usize) -> Shares {
 pub struct Database {
     pool: Pool<Manager>,
     patience: Duration,
-    /// The schema of the functions, asked for once; they are called by their full names.
+    /// The schema of the extension's functions, looked up once.
     schema: Arc<OnceCell<String>>,
     metrics: Arc<Metrics>,
-    /// Connections are shared by tenant, so that no tenant's statements are in the way of another's.
+    /// Shares the connections among tenants.
     turns: FairGate,
 }
 
 impl Database {
-    /// Connects to nothing yet.
+    /// Doesn't connect yet.
     pub fn new(config: &DatabaseConfig, metrics: Arc<Metrics>) -> Database {
         let pool = Pool::builder(Manager::new(config.main.clone()))
             .max_size(config.connections)
@@ -84,19 +84,19 @@ impl Database {
         Database { pool, patience: config.patience, schema: Arc::default(), metrics, turns }
     }
 
-    /// The same pool for somebody who won't wait as long.
+    /// The same pool with a shorter patience.
     #[must_use]
     pub fn in_a_hurry(&self, patience: Duration) -> Database {
         Database { patience: self.patience.min(patience), ..self.clone() }
     }
 
-    /// Connections in use and in all.
+    /// Connections in use, and all.
     pub fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size.saturating_sub(status.available), status.size)
     }
 
-    /// The statements under way and those that wait for their turn.
+    /// Running and queued statements.
     pub fn statements(&self) -> Counts {
         self.turns.counts()
     }
@@ -106,7 +106,7 @@ impl Database {
         self.once("SELECT 1", &[], Repeat::Harmless).await.map(drop)
     }
 
-    /// Runs a statement that begins with `caller`'s scope in `$1` to `$4`, as [`statements`] writes them.
+    /// Runs a statement whose parameters `$1` to `$4` are the caller's scope and request id.
     async fn ask(
         &self,
         caller: &Caller,
@@ -123,12 +123,12 @@ impl Database {
         ];
         parameters.extend(further.iter().cloned());
         let turn = timeout(self.patience, self.turns.enter(&scope.tenant(), 0)).await;
-        // The gate is never closed and has no bounds.
+        // The gate is never closed and its queue is unbounded.
         let _turn = turn.ok().and_then(Result::ok).ok_or(DatabaseError::Busy)?;
         self.patiently(statement, &parameters, repeat).await
     }
 
-    /// Tries again while Postgres is away, as long as the patience lasts.
+    /// Retries while Postgres can't be reached, as long as the patience lasts.
     async fn patiently(
         &self,
         statement: impl Fn(&str) -> String,
@@ -137,17 +137,17 @@ impl Database {
     ) -> Result<Vec<Row>, DatabaseError> {
         let deadline = Instant::now() + self.patience;
         let once = || async { self.once(&statement(self.schema().await?), parameters, repeat).await };
-        once.retry(ASKING_AGAIN)
+        once.retry(RETRIES)
             .when(|error: &DatabaseError| {
                 self.metrics.database_error(error.kind());
-                match error.again() {
-                    Again::Safe => true,
-                    Again::Unclear => repeat != Repeat::Never,
-                    Again::Pointless => false,
+                match error.retry() {
+                    Retry::Safe => true,
+                    Retry::Unclear => repeat != Repeat::Never,
+                    Retry::Pointless => false,
                 }
             })
             .adjust(|_, pause| pause.filter(|pause| Instant::now() + *pause <= deadline))
-            .notify(|error, pause| tracing::debug!(%error, "Postgres is asked again in {pause:?}"))
+            .notify(|error, pause| tracing::debug!(%error, "retrying a statement in {pause:?}"))
             .await
     }
 
@@ -179,7 +179,7 @@ impl Database {
             if repeat != Repeat::UntilOnDisk {
                 return rows.await;
             }
-            // Sent together, so that it is one round trip.
+            // Pipelined, in one round trip.
             let (rows, flushed) = join(rows, client.query_typed(FLUSH, &[])).await;
             flushed.and(rows)
         };

@@ -1,7 +1,7 @@
-//! Everything that the proxy asks of Postgres: one function of the contract each.
+//! All statements of the proxy: one for each SQL function that it uses.
 //!
-//! Each speaks for a caller through `pml_act_as`, in the same statement. Where a function reads rows, its first argument
-//! depends on that call, so that the scope is set before it runs.
+//! `pml_act_as` sets the caller's scope in the same statement. Functions that read rows take an argument that depends on
+//! that call, so that the scope is set before they run.
 
 use pml_worker::aside_if_large;
 use rmcp::model::Tool;
@@ -27,20 +27,20 @@ pub struct ToolRow {
     pub description: Option<String>,
     pub input_schema: Option<Value>,
     pub output_schema: Option<Value>,
-    /// The tool as its server lists it; then the schemas aren't given once more.
+    /// The tool as its server lists it. Without it, the schemas are given.
     pub definition: Option<Box<RawValue>>,
     pub server: Option<String>,
     pub fqdn: Option<String>,
 }
 
-/// A row of `pml_token_list`, as JSON: the proxy only shows it.
+/// A row of `pml_token_list` as JSON.
 pub type TokenRow = Value;
 
 fn as_caller(schema: &str, call: &str) -> String {
     format!("SELECT {schema}.{call} FROM {schema}.pml_act_as($1, $2, $3, $4)")
 }
 
-/// As [`as_caller`], but the answer doesn't wait until the commit is on disk, nor does who waits for its locks.
+/// As [`as_caller`], with an asynchronous commit: neither the caller nor those who wait for its locks wait for the disk.
 fn as_caller_at_once(schema: &str, call: &str) -> String {
     format!("{}, pg_catalog.set_config('synchronous_commit', 'off', true)", as_caller(schema, call))
 }
@@ -68,22 +68,23 @@ impl Database {
         repeat: Repeat,
     ) -> Result<Box<RawValue>, DatabaseError> {
         let rows = self.ask(caller, statement, parameters, repeat).await?;
-        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("a function gave no row.".into()))?;
+        let row =
+            rows.first().ok_or_else(|| DatabaseError::NotReady("a function returned no row.".into()))?;
         let bytes = row.raw_size_bytes();
         let Json(answer) =
             aside_if_large(bytes, || row.try_get(0)).map_err(|error| statement_error(&error))?;
         Ok(answer)
     }
 
-    /// Nothing has run yet, so it may be asked twice; an unused workflow expires. Nobody was promised anything either, so
-    /// it doesn't wait for the disk: if Postgres crashes within the next moments, the workflow is gone.
+    /// May be repeated, because nothing has run yet and an unused workflow expires. It doesn't wait for the disk: if
+    /// Postgres crashes right after it, the workflow is lost.
     pub async fn begin(&self, caller: &Caller, request: &Value) -> Result<Begun, DatabaseError> {
         let statement = |schema: &str| as_caller_at_once(schema, "pml_begin($5)");
         self.json_by(caller, statement, &[(&Json(request), Type::JSONB)], Repeat::Harmless).await
     }
 
-    /// Idempotent, so it may be asked as often as it takes. All runs of one capability are counted on one row, so what
-    /// waits for the disk is a second transaction, which locks nothing.
+    /// Idempotent. All runs of a capability are counted in one row, so a second transaction, which locks nothing, waits for
+    /// the disk.
     pub async fn finish(
         &self,
         caller: &Caller,
@@ -96,7 +97,7 @@ impl Database {
         Ok(aside_if_large(answer.get().len(), || serde_json::from_str(answer.get()).unwrap_or(Value::Null)))
     }
 
-    /// What there is to run for a capability that code names only while it runs; an empty object if there is none.
+    /// What to run for a capability that code names only at run time; an empty object if there is none.
     pub async fn callable(&self, caller: &Caller, name: &str) -> Result<Box<RawValue>, DatabaseError> {
         let statement = |schema: &str| {
             format!(
@@ -107,7 +108,7 @@ impl Database {
         self.json_by(caller, statement, &[(&name, Type::TEXT)], Repeat::Harmless).await
     }
 
-    /// Calls of servers' tools; the same report may be made again.
+    /// Records calls of servers' tools. Idempotent by the report's id.
     pub async fn tools_used(
         &self,
         caller: &Caller,
@@ -119,7 +120,7 @@ impl Database {
         self.ask(caller, statement, &parameters, Repeat::Harmless).await.map(drop)
     }
 
-    /// What a built-in tool that runs nothing answers.
+    /// Calls a built-in tool that runs no code.
     pub(crate) async fn ask_tool(
         &self,
         caller: &Caller,
@@ -159,7 +160,7 @@ impl Database {
         rows.iter().map(tool_row).collect()
     }
 
-    /// How many tools changed.
+    /// Replaces a server's tools in the caller's project. How many changed.
     pub async fn register_tools(
         &self,
         caller: &Caller,
@@ -190,11 +191,12 @@ impl Database {
     pub async fn proxy_key(&self, caller: &Caller) -> Result<Vec<u8>, DatabaseError> {
         let statement = |schema: &str| as_caller(schema, "pml_proxy_key()");
         let rows = self.ask(caller, statement, &[], Repeat::Harmless).await?;
-        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_proxy_key gave no row.".into()))?;
+        let row =
+            rows.first().ok_or_else(|| DatabaseError::NotReady("pml_proxy_key returned no row.".into()))?;
         row.try_get(0).map_err(|error| statement_error(&error))
     }
 
-    /// Whose token has this hash, if it is valid.
+    /// The principal of the valid token with this hash.
     pub async fn check_token(&self, hash: &str) -> Result<Option<Principal>, DatabaseError> {
         let statement = |schema: &str| format!("SELECT * FROM {schema}.pml_token_check($1)");
         let rows = self.patiently(statement, &[(&hash, Type::TEXT)], Repeat::Harmless).await?;
@@ -223,7 +225,8 @@ impl Database {
             (&days, Type::INT4),
         ];
         let rows = self.patiently(statement, &parameters, Repeat::Never).await?;
-        let row = rows.first().ok_or_else(|| DatabaseError::NotReady("pml_token_add gave no row.".into()))?;
+        let row =
+            rows.first().ok_or_else(|| DatabaseError::NotReady("pml_token_add returned no row.".into()))?;
         row.try_get(0).map_err(|error| statement_error(&error))
     }
 
@@ -239,7 +242,7 @@ impl Database {
         rows.first().map_or(Ok(false), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
 
-    /// What the doctor wants to know of the server and the role.
+    /// What the doctor checks about server and role.
     pub async fn facts(&self) -> Result<Value, DatabaseError> {
         let query = "SELECT jsonb_build_object( \
              'server', current_setting('server_version'), 'database', current_database(), 'role', current_user, \

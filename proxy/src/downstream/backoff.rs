@@ -1,4 +1,4 @@
-//! How long to wait before a server is started again.
+//! The back-off between restarts of a server.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ pub struct RestartPolicy {
     pub first: Duration,
     /// The longest wait.
     pub longest: Duration,
-    /// A server that stayed up this long has recovered: the next wait is the first one again.
+    /// A server that stayed up this long has recovered: the back-off starts over.
     pub stable: Duration,
 }
 
@@ -38,7 +38,7 @@ impl Backoff {
         Self { waits: policy.waits(), policy }
     }
 
-    /// To be told when a server that was up since `since` went down.
+    /// Reports that a server that was up since `since` went down.
     pub(super) fn was_up(&mut self, since: Instant) {
         if since.elapsed() >= self.policy.stable {
             self.waits = self.policy.waits();
@@ -72,7 +72,7 @@ mod tests {
             backoff.next();
         }
         backoff.was_up(Instant::now());
-        assert!(backoff.next() >= Duration::from_secs(5), "a short life resets nothing");
+        assert!(backoff.next() >= Duration::from_secs(5), "a short uptime resets nothing");
         backoff.policy.stable = Duration::ZERO;
         backoff.was_up(Instant::now());
         assert!(backoff.next() <= Duration::from_secs(1));

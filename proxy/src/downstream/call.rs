@@ -1,4 +1,4 @@
-//! A call of a server's tool and its answer, each parsed or as it was written.
+//! A call of a server's tool and its answer, each parsed or raw JSON.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{client::Client, passthrough::RawAnswer, tap::Progress};
+use super::{client::CallingClient, passthrough::RawAnswer, tap::Progress};
 
-/// What is called, by the server's own names.
+/// A call, with the server's own names.
 #[derive(Debug)]
 pub struct Call {
     pub server: String,
@@ -22,41 +22,43 @@ pub struct Call {
 #[derive(Debug)]
 pub enum CallBody {
     Parsed(Option<JsonObject>),
-    /// As the client wrote them: a JSON object. They are sent as they are if the server can be called so and the call has
-    /// no client that could be asked or told something.
+    /// The JSON object that the client sent. It is forwarded unparsed if the server's transport supports that and the call
+    /// has no client that could be asked or notified.
     Raw(Option<Box<RawValue>>),
 }
 
-/// What the server answered. A call with a parsed body gets a parsed answer, one with a raw body gets either.
+/// The server's answer. A call with a parsed body gets a parsed answer; one with a raw body gets either.
 #[derive(Debug)]
-pub enum Answer {
+pub enum ToolAnswer {
     Parsed(CallToolResponse),
     Raw(RawAnswer),
 }
 
-impl Answer {
-    /// Whether the call is over and its result says that the tool failed.
+impl ToolAnswer {
+    /// Whether it is the result of a failed tool.
     pub fn is_error(&self) -> bool {
         match self {
-            Answer::Parsed(CallToolResponse::Complete(result)) => result.is_error == Some(true),
-            Answer::Parsed(_) => false,
-            Answer::Raw(answer) => answer.is_error,
+            ToolAnswer::Parsed(CallToolResponse::Complete(result)) => result.is_error == Some(true),
+            ToolAnswer::Parsed(_) => false,
+            ToolAnswer::Raw(answer) => answer.is_error,
         }
     }
 
     pub fn into_raw(self) -> RawAnswer {
         match self {
-            Answer::Parsed(CallToolResponse::Complete(result)) => RawAnswer::of(result),
-            Answer::Parsed(_) => RawAnswer::of(failure("The server asks back, and nobody can be asked.")),
-            Answer::Raw(answer) => answer,
+            ToolAnswer::Parsed(CallToolResponse::Complete(result)) => RawAnswer::of(result),
+            ToolAnswer::Parsed(_) => {
+                RawAnswer::of(failure("The server asks a question, and this call has no client to ask."))
+            }
+            ToolAnswer::Raw(answer) => answer,
         }
     }
 
     pub fn into_parsed(self) -> CallToolResponse {
         match self {
-            Answer::Parsed(answer) => answer,
-            Answer::Raw(answer) => serde_json::from_slice::<CallToolResult>(&answer.result)
-                .unwrap_or_else(|error| failure(&format!("The answer can't be read: {error}.")))
+            ToolAnswer::Parsed(answer) => answer,
+            ToolAnswer::Raw(answer) => serde_json::from_slice::<CallToolResult>(&answer.result)
+                .unwrap_or_else(|error| failure(&format!("The server's answer is invalid: {error}.")))
                 .into(),
         }
     }
@@ -69,28 +71,28 @@ fn failure(why: &str) -> CallToolResult {
 /// What belongs to one call.
 #[derive(Default)]
 pub struct CallContext {
-    /// Stops the call; the server is told.
+    /// Cancels the call, also at the server.
     pub cancel: CancellationToken,
     /// Where its progress goes.
     pub progress: Option<mpsc::UnboundedSender<Progress>>,
-    /// How long it may take after it was sent, progress or not; otherwise as the server's entry says.
+    /// The timeout from when it was sent; by default that of the server's entry.
     pub timeout: Option<Duration>,
-    /// What is around it and has to wait with it while a person is asked.
+    /// The clock of the run around it, which is paused too while a person is asked.
     pub around: Option<Clock>,
-    /// Whom the server may ask.
-    pub client: Option<Client>,
-    /// Whether what the server asks may be the answer, so that the client makes the call again.
+    /// The client that the server may ask.
+    pub client: Option<CallingClient>,
+    /// Whether a question may be the answer, so that the client calls again with its response.
     pub may_ask_back: bool,
-    /// What the client answered, if it makes the call again.
+    /// The client's responses, if it calls again.
     pub input: Input,
     /// For the log.
     pub request_id: String,
 }
 
-/// What belongs to a call that was answered with a question before.
+/// What a client adds when it repeats a call that was answered with a question.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     pub responses: Option<InputResponses>,
-    /// The server's, which nobody else understands.
+    /// Opaque to everybody but the server.
     pub state: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! One call on its way: sent once, bounded in time, cancellable, its answer passed on as it is.
+//! Sends one call: once, with a timeout, cancellable, its answer passed on unchanged.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,31 +15,31 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    call::{Answer, Call, CallBody, CallContext, Input},
-    client::{Client, ClientEra},
+    call::{Call, CallBody, CallContext, Input, ToolAnswer},
+    client::{CallingClient, ClientEra},
     connection::{Broken, Connection, service_reason},
     error::DownstreamError,
     passthrough::Passthrough,
+    pending_request::PendingRequest,
     question::Question,
     server::Server,
     tap::OpenCall,
-    waiting::Waiting,
 };
 
-/// How often a server may ask back before it answers.
+/// How many times a server may ask before it answers.
 const MOST_ROUNDS: usize = 10;
 
-/// Calls a tool. A call that was sent is never sent again.
+/// Calls a tool.
 pub(super) async fn call(
     server: &Arc<Server>,
     call: &Call,
     context: &CallContext,
-) -> Result<Answer, DownstreamError> {
+) -> Result<ToolAnswer, DownstreamError> {
     let limit = context.timeout.unwrap_or(server.config.timeout);
     let clock = context.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit));
     let calling = Calling { server, call, context, limit, clock };
     let mut connection = calling.connection().await?;
-    if let Some(level) = context.client.as_ref().and_then(Client::log_level) {
+    if let Some(level) = context.client.as_ref().and_then(CallingClient::log_level) {
         connection.log_for(level, limit).await;
     }
     calling.clock.restart(limit);
@@ -53,30 +53,30 @@ pub(super) async fn call(
             _ => calling.converse(&connection, &mut input).await?,
         };
         match sent {
-            Sent::Answered(answer) => return Ok(answer),
-            // The server has refused it unread, because it doesn't know our session: nothing was done yet.
-            Sent::SessionLost if !is_renewed => {
+            SendOutcome::Answered(answer) => return Ok(answer),
+            // The server rejected it because it has lost our session, so nothing was done yet.
+            SendOutcome::SessionLost if !is_renewed => {
                 is_renewed = true;
                 connection.report(Broken::SessionLost);
                 server.outage_after(&connection).await;
                 connection = calling.connection().await?;
             }
-            Sent::SessionLost => {
-                let reason = "it forgets the session again and again".to_owned();
+            SendOutcome::SessionLost => {
+                let reason = "it loses the session again and again".to_owned();
                 return Err(DownstreamError::Down { server: server.name.clone(), reason, next_try: None });
             }
         }
     }
 }
 
-/// What became of a call on one connection.
-enum Sent<T> {
+/// What came of a call on one connection.
+enum SendOutcome<T> {
     Answered(T),
     SessionLost,
 }
 
 /// How the wait for an answer ended.
-enum Waited<T> {
+enum WaitOutcome<T> {
     Answered(Result<T, ServiceError>),
     Cancelled,
     TimedOut,
@@ -108,21 +108,22 @@ impl Calling<'_> {
         }
     }
 
-    /// Asks until the server answers; what it asks back is answered, or is the answer if the client can only be asked so.
+    /// Repeats the call until the server answers. Its questions are answered, or returned to a client that answers them with
+    /// another call.
     async fn converse(
         &self,
         connection: &Arc<Connection>,
         input: &mut Input,
-    ) -> Result<Sent<Answer>, DownstreamError> {
+    ) -> Result<SendOutcome<ToolAnswer>, DownstreamError> {
         let mut rounds = 0;
         loop {
             let answer = match self.ask(connection, self.params(input)?).await? {
-                Sent::Answered(answer) => answer,
-                Sent::SessionLost => return Ok(Sent::SessionLost),
+                SendOutcome::Answered(answer) => answer,
+                SendOutcome::SessionLost => return Ok(SendOutcome::SessionLost),
             };
             let answer = match answer {
                 ServerResult::CallToolResult(mut result) => {
-                    // Older servers leave it out, newer clients must have it, and for older clients rmcp takes it away.
+                    // Older servers omit it, newer clients require it, and rmcp removes it for older clients.
                     result.result_type = Some(rmcp::model::ResultType::COMPLETE);
                     result.into()
                 }
@@ -135,7 +136,7 @@ impl Calling<'_> {
                 }
                 other => self.other(other)?.into(),
             };
-            return Ok(Sent::Answered(Answer::Parsed(answer)));
+            return Ok(SendOutcome::Answered(ToolAnswer::Parsed(answer)));
         }
     }
 
@@ -160,7 +161,7 @@ impl Calling<'_> {
         &self,
         connection: &Arc<Connection>,
         params: CallToolRequestParams,
-    ) -> Result<Sent<ServerResult>, DownstreamError> {
+    ) -> Result<SendOutcome<ServerResult>, DownstreamError> {
         let _in_flight = connection.call_started();
         let over = CancellationToken::new();
         let _over = over.clone().drop_guard();
@@ -174,38 +175,38 @@ impl Calling<'_> {
         });
         let request = ClientRequest::CallToolRequest(request);
         let options = self.options(connection);
-        let mut waiting = match connection.peer.send_cancellable_request(request, options).await {
-            Ok(handle) => Waiting::new(handle),
+        let mut pending = match connection.peer.send_cancellable_request(request, options).await {
+            Ok(handle) => PendingRequest::new(handle),
             Err(error) => return self.failed(connection, error).await,
         };
-        match self.wait(connection, waiting.answer()).await {
-            Waited::Answered(Ok(result)) => Ok(Sent::Answered(result)),
-            Waited::Answered(Err(error)) => self.failed(connection, error).await,
-            Waited::Cancelled => {
-                waiting.cancel("the caller cancelled it");
+        match self.wait(connection, pending.answer()).await {
+            WaitOutcome::Answered(Ok(result)) => Ok(SendOutcome::Answered(result)),
+            WaitOutcome::Answered(Err(error)) => self.failed(connection, error).await,
+            WaitOutcome::Cancelled => {
+                pending.cancel("cancelled by the caller");
                 Err(self.cancelled())
             }
-            Waited::TimedOut => {
-                waiting.cancel("it took too long");
+            WaitOutcome::TimedOut => {
+                pending.cancel("timeout");
                 Err(self.timed_out())
             }
         }
     }
 
-    /// Sends the arguments as they are, past rmcp.
+    /// Sends the raw arguments, bypassing rmcp.
     async fn pass_through(
         &self,
         connection: &Arc<Connection>,
         passthrough: &Passthrough,
         args: Option<&RawValue>,
-    ) -> Result<Sent<Answer>, DownstreamError> {
+    ) -> Result<SendOutcome<ToolAnswer>, DownstreamError> {
         let _in_flight = connection.call_started();
         let _raw = connection.calls.raw_call_started();
         match self.wait(connection, passthrough.call(&self.call.tool, args)).await {
-            Waited::Answered(Ok(answer)) => Ok(Sent::Answered(Answer::Raw(answer))),
-            Waited::Answered(Err(error)) => self.failed(connection, error).await,
-            Waited::Cancelled => Err(self.cancelled()),
-            Waited::TimedOut => Err(self.timed_out()),
+            WaitOutcome::Answered(Ok(answer)) => Ok(SendOutcome::Answered(ToolAnswer::Raw(answer))),
+            WaitOutcome::Answered(Err(error)) => self.failed(connection, error).await,
+            WaitOutcome::Cancelled => Err(self.cancelled()),
+            WaitOutcome::TimedOut => Err(self.timed_out()),
         }
     }
 
@@ -213,13 +214,13 @@ impl Calling<'_> {
         &self,
         connection: &Connection,
         answer: impl Future<Output = Result<T, ServiceError>>,
-    ) -> Waited<T> {
+    ) -> WaitOutcome<T> {
         tokio::select! {
             biased;
-            answer = answer => Waited::Answered(answer),
-            () = connection.ended.cancelled() => Waited::Answered(Err(ServiceError::TransportClosed)),
-            () = self.context.cancel.cancelled() => Waited::Cancelled,
-            () = self.clock.ran_out() => Waited::TimedOut,
+            answer = answer => WaitOutcome::Answered(answer),
+            () = connection.ended.cancelled() => WaitOutcome::Answered(Err(ServiceError::TransportClosed)),
+            () = self.context.cancel.cancelled() => WaitOutcome::Cancelled,
+            () = self.clock.ran_out() => WaitOutcome::TimedOut,
         }
     }
 
@@ -232,10 +233,10 @@ impl Calling<'_> {
         &self,
         connection: &Arc<Connection>,
         error: ServiceError,
-    ) -> Result<Sent<T>, DownstreamError> {
+    ) -> Result<SendOutcome<T>, DownstreamError> {
         let (server, tool) = self.names();
         match Broken::of(&error) {
-            Some(Broken::SessionLost) => return Ok(Sent::SessionLost),
+            Some(Broken::SessionLost) => return Ok(SendOutcome::SessionLost),
             Some(broken @ Broken::Unreachable(_)) => {
                 connection.report(broken);
                 let outage = self.server.outage_after(connection).await;
@@ -268,7 +269,7 @@ impl Calling<'_> {
                 Err(DownstreamError::Lost { server, tool, reason })
             }
             ServiceError::UnexpectedResponse => {
-                let what = "it has another form".to_owned();
+                let what = "it is another kind of result".to_owned();
                 Err(DownstreamError::BadAnswer { server, tool, what })
             }
             error => {
@@ -278,7 +279,7 @@ impl Calling<'_> {
         }
     }
 
-    /// Since 2026-07-28 a server hears with each call what its client has and wants.
+    /// Since 2026-07-28 each call carries its client's capabilities and log level.
     fn options(&self, connection: &Connection) -> PeerRequestOptions {
         let options = PeerRequestOptions::no_options();
         if connection.info.protocol_version.has_initialize() {
@@ -286,14 +287,16 @@ impl Calling<'_> {
         }
         let client = self.context.client.as_ref().filter(|_| self.can_answer());
         let mut meta = RequestMetaObject::new();
-        meta.set_client_capabilities(client.map_or_else(ClientCapabilities::default, Client::capabilities));
-        if let Some(level) = self.context.client.as_ref().and_then(Client::log_level) {
+        meta.set_client_capabilities(
+            client.map_or_else(ClientCapabilities::default, CallingClient::capabilities),
+        );
+        if let Some(level) = self.context.client.as_ref().and_then(CallingClient::log_level) {
             meta.set_log_level(level);
         }
         options.with_meta(meta)
     }
 
-    /// Whether the client can be asked, in one way or the other.
+    /// Whether the client can be asked, by a request or in an answer.
     fn can_answer(&self) -> bool {
         let client = self.context.client.as_ref();
         client.is_some_and(|client| self.context.may_ask_back || client.era() == ClientEra::Asked)
@@ -304,23 +307,23 @@ impl Calling<'_> {
         self.context.may_ask_back && client.is_some_and(|client| client.era() == ClientEra::AsksAgain)
     }
 
-    /// What the client says to each question, or a person would who says no.
+    /// The client's answer to each question; without a client, a refusal.
     async fn answers(&self, asked: InputRequiredResult) -> Result<InputResponses, DownstreamError> {
         let _pause = self.clock.pause();
         let mut responses = InputResponses::new();
         for (key, input) in asked.input_requests.unwrap_or_default() {
             let Some(question) = Question::of_input(input) else {
-                return Err(self.bad_answer("it asks something that isn't known here".to_owned()));
+                return Err(self.bad_answer("it asks an unknown kind of question".to_owned()));
             };
             let answer = match &self.context.client {
                 Some(client) => tokio::select! {
                     answer = client.ask(question, RequestMetaObject::new()) => answer,
                     () = self.context.cancel.cancelled() => return Err(self.cancelled()),
                 },
-                None => question.refused("the call has no client to be asked"),
+                None => question.refused("the call has no client to ask"),
             };
             let answer = answer.map_err(|error| {
-                self.bad_answer(format!("it asks for what isn't available: {}", error.message))
+                self.bad_answer(format!("its question can't be answered: {}", error.message))
             })?;
             responses.insert(key, serde_json::to_value(answer).unwrap_or_default());
         }
@@ -334,15 +337,15 @@ impl Calling<'_> {
 
     fn other(&self, answer: ServerResult) -> Result<CallToolResult, DownstreamError> {
         let what = match answer {
-            // `{}` says that it worked and that there is nothing to say.
+            // `{}` is success without content.
             ServerResult::EmptyResult(_) => return Ok(CallToolResult::default()),
             ServerResult::CustomResult(custom) => match serde_json::from_value::<CallToolResult>(custom.0) {
                 Ok(result) => return Ok(result),
                 Err(error) => error.to_string(),
             },
-            ServerResult::InputRequiredResult(_) => format!("it asked back more than {MOST_ROUNDS} times"),
-            ServerResult::CreateTaskResult(_) => "it made a task, which wasn't asked for".to_owned(),
-            _ => "it has another form".to_owned(),
+            ServerResult::InputRequiredResult(_) => format!("it asked more than {MOST_ROUNDS} times"),
+            ServerResult::CreateTaskResult(_) => "it created a task, which wasn't requested".to_owned(),
+            _ => "it is another kind of result".to_owned(),
         };
         Err(self.bad_answer(what))
     }

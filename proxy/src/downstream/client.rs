@@ -1,4 +1,4 @@
-//! The client for whom a call is made. What the server asks or logs during the call is for it, and for nobody else.
+//! The client of a call: the only one that receives what the server asks or logs during the call.
 
 #![expect(deprecated, reason = "sampling, roots and logging are, but servers use them")]
 
@@ -17,20 +17,20 @@ use rmcp::{
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{question::Question, waiting::Waiting};
+use super::{pending_request::PendingRequest, question::Question};
 use crate::{limits::Questions, presence::Presence};
 
-/// How long a person may think.
-const LONGEST_THOUGHT: Duration = Duration::from_secs(600);
-/// A client that doesn't read must not hold up its own answer.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long a person may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// A client that doesn't read log messages must not delay its own answer.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A client during one of its requests. Cheap to clone.
+/// A client, during one of its requests. Cheap to clone.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct CallingClient(Arc<Inner>);
 
 struct Inner {
-    /// Requests with the same number are one client's.
+    /// The same for all requests of a client.
     session: u64,
     peer: Peer<RoleServer>,
     request: RequestId,
@@ -41,15 +41,15 @@ struct Inner {
     asking: Asking,
 }
 
-/// What bounds the questions of one request.
+/// What limits the questions of one request.
 pub struct Asking {
     pub questions: Arc<Questions>,
     pub tenant: Tenant,
-    /// Whether the client is there, of a session over HTTP.
+    /// Whether the client is connected, if it has an HTTP session.
     pub presence: Option<Arc<Presence>>,
-    /// A client that has been away for so long isn't asked any more.
+    /// How long the client may be disconnected before it counts as gone.
     pub absent: Duration,
-    /// Ends the request.
+    /// Cancels the request.
     pub end: CancellationToken,
 }
 
@@ -62,29 +62,29 @@ impl Asking {
     }
 }
 
-/// How it can be asked something.
+/// How the client can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientEra {
     /// Before 2026-07-28: by a request on its session.
     Asked,
-    /// Since then: in the answer to its own request, which it then makes again.
+    /// Since then: in the answer to its own request, which it then repeats.
     AsksAgain,
 }
 
-/// Messages on their way, in order.
+/// Log messages that are being sent, in order.
 struct Logs {
     sender: mpsc::UnboundedSender<LoggingMessageNotificationParam>,
     sending: JoinHandle<()>,
 }
 
-impl Client {
-    /// Whoever made this request. `level` is what it wants logged, if its session has said so.
+impl CallingClient {
+    /// The client of this request. `level` is what its session has set.
     pub fn of(
         session: u64,
         request: &RequestContext<RoleServer>,
         level: Option<LoggingLevel>,
         asking: Asking,
-    ) -> Client {
+    ) -> CallingClient {
         let stateless =
             request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let (era, log_level) = if stateless {
@@ -92,7 +92,7 @@ impl Client {
         } else {
             (ClientEra::Asked, level)
         };
-        Client(Arc::new(Inner {
+        CallingClient(Arc::new(Inner {
             session,
             peer: request.peer.clone(),
             request: request.id.clone(),
@@ -112,7 +112,7 @@ impl Client {
         self.0.era
     }
 
-    /// What it offers to servers: only what can be asked through us.
+    /// The capabilities that the proxy can pass on to servers.
     pub(super) fn capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation.clone_from(&self.0.capabilities.elicitation);
@@ -121,17 +121,17 @@ impl Client {
         capabilities
     }
 
-    /// What it said it wants logged.
+    /// The level that it has set.
     pub(super) fn log_level(&self) -> Option<LoggingLevel> {
         self.0.log_level
     }
 
-    /// Whoever names no level is told nothing.
+    /// Without a level, nothing is logged.
     fn wants(&self, message: LoggingLevel) -> bool {
         self.0.log_level.is_some_and(|level| message as u8 >= level as u8)
     }
 
-    /// Asks it, and waits for whoever has to think. Dropping the future takes the question back.
+    /// Asks the client and waits for the answer. Dropping the future withdraws the question.
     pub(super) async fn ask(
         &self,
         mut question: Question,
@@ -139,32 +139,32 @@ impl Client {
     ) -> Result<ClientResult, ErrorData> {
         if self.0.era == ClientEra::AsksAgain {
             let why =
-                "the client's protocol has no requests of servers, and this server can't ask in its answer";
+                "the client's protocol has no requests from servers, and this server can't ask in its answer";
             return question.refused(why);
         }
         if !question.fits(&self.0.capabilities) {
-            return question.refused("the client doesn't offer it");
+            return question.refused("the client doesn't support it");
         }
         let asking = &self.0.asking;
         let _open = match asking.questions.open(&asking.tenant) {
             Ok(open) => open,
             Err(reached) => return question.refused(&reached.to_string()),
         };
-        // Over HTTP it goes where the client waits for the answer to its own request.
+        // Over HTTP it goes to the stream of the client's request.
         question.request.extensions_mut().insert(OriginatingRequestId(self.0.request.clone()));
         let (peer, request) = (self.0.peer.clone(), question.request.clone());
-        // In a task of its own, because rmcp takes the request that this one handles, the server's, for the origin.
+        // In a separate task, because rmcp would take the server's request, which this one handles, for the origin.
         let sent = tokio::spawn(async move {
             let options = PeerRequestOptions::no_options().with_meta(meta);
-            peer.send_cancellable_request(request, options).await.map(Waiting::new)
+            peer.send_cancellable_request(request, options).await.map(PendingRequest::new)
         });
-        let Ok(Ok(mut waiting)) = sent.await else { return question.refused("the client is gone") };
+        let Ok(Ok(mut pending)) = sent.await else { return question.refused("the client is gone") };
         let answered = tokio::select! {
             biased;
-            answered = timeout(LONGEST_THOUGHT, waiting.answer()) => answered,
+            answered = timeout(ANSWER_TIMEOUT, pending.answer()) => answered,
             () = asking.client_is_gone() => {
-                tracing::info!("the client has gone; the question is withdrawn and its call ends");
-                waiting.cancel("the client has gone");
+                tracing::info!("the client is gone; withdrawing the question and cancelling its call");
+                pending.cancel("the client is gone");
                 asking.end.cancel();
                 return question.refused("the client is gone");
             }
@@ -174,13 +174,13 @@ impl Client {
             Ok(Err(ServiceError::McpError(error))) => Err(error),
             Ok(Err(_)) => question.refused("the client is gone"),
             Err(_) => {
-                waiting.cancel("nobody answered");
+                pending.cancel("nobody answered");
                 question.refused("nobody answered in time")
             }
         }
     }
 
-    /// Passes a message of the server on, if the client wants it.
+    /// Forwards a log message of the server, if the client wants it.
     pub(super) fn log(&self, message: LoggingMessageNotificationParam) {
         if !self.wants(message.level) {
             return;
@@ -193,12 +193,12 @@ impl Client {
         let _ = logs.sender.send(message);
     }
 
-    /// Waits until it was sent what was logged: the answer comes last.
-    pub async fn told(&self) {
+    /// Waits until all log messages are sent: the answer comes last.
+    pub async fn flush_logs(&self) {
         let logs = self.0.logs.lock().take();
         if let Some(Logs { sender, mut sending }) = logs {
             drop(sender);
-            if timeout(LAST_WORDS, &mut sending).await.is_err() {
+            if timeout(FLUSH_TIMEOUT, &mut sending).await.is_err() {
                 sending.abort();
             }
         }

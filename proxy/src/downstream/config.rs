@@ -1,4 +1,4 @@
-//! The `mcpServers` entries of the configuration: read, checked and expanded, with an error for each thing that is wrong.
+//! Parses and checks the `mcpServers` entries of the configuration, with an error for each problem.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
@@ -11,22 +11,21 @@ use super::{
     fields::{Reader, kind},
 };
 
-/// How long a call may take unless the entry says otherwise.
+/// The default timeout of a call.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a server may take until it is ready: long enough for `npx` to fetch a package.
+/// The default timeout of a start: long enough for `npx` to download a package.
 pub const DEFAULT_STARTUP_TIMEOUT: Duration = Duration::from_secs(60);
-/// The name under which capabilities are counted.
+/// The name under which calls of capabilities are counted.
 const RESERVED_NAME: &str = "pml-capabilities";
-/// Headers that the transport writes itself.
+/// Headers that the transport sets itself.
 const TRANSPORT_HEADERS: [&str; 5] =
     ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
 
-/// What holds for all servers.
+/// Options of all servers.
 #[derive(Clone, Debug)]
 pub struct DownstreamOptions {
-    /// When a server that died is started again.
     pub restart: RestartPolicy,
-    /// Whether calls with raw bodies go past rmcp.
+    /// Whether calls may take the fast path, bypassing rmcp.
     pub passthrough: bool,
 }
 
@@ -36,38 +35,36 @@ impl Default for DownstreamOptions {
     }
 }
 
-/// One real server.
+/// One downstream server.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// How it is reached.
     pub transport: TransportConfig,
-    /// Left out of everything.
     pub disabled: bool,
-    /// Started with the proxy; otherwise when it is first needed.
+    /// Started with the proxy; otherwise on its first use.
     pub eager: bool,
-    /// The limit of one call, in total: progress doesn't extend it.
+    /// The timeout of a call; progress doesn't extend it.
     pub timeout: Duration,
-    /// The limit of starting it, the handshake and its first list of tools.
+    /// The timeout of its start, with handshake and first list of tools.
     pub startup_timeout: Duration,
-    /// Values that must not appear in messages and logs.
+    /// Values to redact in messages and logs.
     pub(super) secrets: Vec<String>,
 }
 
 /// How a server is reached.
 #[derive(Clone)]
 pub enum TransportConfig {
-    /// A program of ours, spoken to over its standard input and output.
+    /// A program that the proxy starts.
     Stdio {
         /// The program: a path, or a name in `PATH`.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables added to the few that every server gets.
+        /// Environment variables, beside the few that every server gets.
         env: BTreeMap<String, String>,
-        /// Where it starts.
+        /// Its working directory.
         cwd: Option<PathBuf>,
     },
-    /// Somebody's streamable HTTP endpoint.
+    /// A streamable HTTP endpoint.
     Http {
         /// The endpoint.
         url: url::Url,
@@ -76,16 +73,16 @@ pub enum TransportConfig {
     },
 }
 
-/// What `parse_servers` found.
+/// The result of [`parse_servers`].
 #[derive(Debug, Default)]
 pub struct ParsedServers {
-    /// All entries, the disabled ones too.
+    /// All entries, including disabled ones.
     pub servers: BTreeMap<String, ServerConfig>,
-    /// What was ignored, for the log.
+    /// About ignored keys, for the log.
     pub warnings: Vec<String>,
 }
 
-/// Everything that is wrong with the entries.
+/// All problems of the entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<String>);
 
@@ -97,7 +94,7 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-// By hand, because environment and headers hold secrets.
+// Not derived, because environment and headers hold secrets.
 impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("ServerConfig");
@@ -109,14 +106,14 @@ impl fmt::Debug for ServerConfig {
     }
 }
 
-/// Reads the object under `mcpServers`. `variable` looks up environment variables.
+/// Parses the object under `mcpServers`. `variable` looks up environment variables.
 pub fn parse_servers(
     entries: &Value,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<ParsedServers, ConfigErrors> {
     let Value::Object(entries) = entries else {
         return Err(ConfigErrors(vec![format!(
-            "mcpServers must be an object of servers by name, but is {}",
+            "mcpServers: expected an object of servers by name, found {}",
             kind(entries)
         )]));
     };
@@ -137,16 +134,15 @@ impl Reader<'_> {
         let errors_before = self.errors.len();
         if !is_name(self.server) {
             self.errors.push(format!(
-                "mcpServers: {:?} can't be a server's name: give letters, digits, _ and -, not starting with a \
-                 digit or -, at most 63",
+                "mcpServers: invalid server name {:?}: use at most 63 letters, digits, _ and -, starting with a letter or _",
                 self.server
             ));
         } else if self.server == RESERVED_NAME {
-            self.errors.push(format!("mcpServers: the name {RESERVED_NAME:?} is taken by PML itself"));
+            self.errors.push(format!("mcpServers: the name {RESERVED_NAME:?} is reserved"));
         }
         let Value::Object(entry) = entry else {
             self.errors.push(format!(
-                "mcpServers.{}: must be an object, but is {}",
+                "mcpServers.{}: expected an object, found {}",
                 self.server,
                 kind(entry)
             ));
@@ -165,7 +161,7 @@ impl Reader<'_> {
         for unknown in fields.keys() {
             self.warnings.push(format!("mcpServers.{}.{unknown}: unknown, ignored", self.server));
         }
-        // Long ones first, so that no rest of one is left when it contains another.
+        // Longest first, because one may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
         let transport = transport?;
@@ -193,11 +189,14 @@ impl Reader<'_> {
             Some("stdio") => Some(false),
             Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => Some(true),
             Some("sse") => {
-                self.error("type", "the old SSE transport isn't supported: give the server's streamable HTTP URL and \"http\"");
+                self.error(
+                    "type",
+                    "the SSE transport isn't supported: use \"http\" and the server's streamable HTTP URL",
+                );
                 return None;
             }
             Some(other) => {
-                self.error("type", format!("{other:?} isn't known: give \"stdio\" or \"http\""));
+                self.error("type", format!("expected \"stdio\" or \"http\", found {other:?}"));
                 return None;
             }
         };
@@ -206,22 +205,22 @@ impl Reader<'_> {
         };
         match (command, url, declared_http) {
             (Some(_), Some(_), None) => {
-                self.error("command", "there is a \"url\" too: give one of them");
+                self.error("command", "can't be combined with \"url\": use one of them");
                 None
             }
             (None, None, None) => {
                 self.errors.push(format!(
-                    "mcpServers.{}: give \"command\" (a program) or \"url\" (an HTTP server)",
+                    "mcpServers.{}: \"command\" (a program) or \"url\" (an HTTP server) is missing",
                     self.server
                 ));
                 None
             }
             (None, _, Some(false)) => {
-                self.error("command", "missing: the program to start");
+                self.error("command", "missing; it is the program to start");
                 None
             }
             (_, None, Some(true)) => {
-                self.error("url", "missing: where the server is");
+                self.error("url", "missing; it is the server's endpoint");
                 None
             }
             (Some(command), _, None | Some(false)) => {
@@ -241,7 +240,7 @@ impl Reader<'_> {
                     .into_iter()
                     .filter_map(|(key, value)| {
                         if key.is_empty() || key.contains(['=', '\0']) {
-                            self.error("env", format!("{key:?} can't be a variable's name"));
+                            self.error("env", format!("invalid name of a variable: {key:?}"));
                             return None;
                         }
                         let value = expanded(self, &format!("env.{key}"), &value, sounds_secret(&key))?;
@@ -261,7 +260,7 @@ impl Reader<'_> {
                         return None;
                     }
                     Err(error) => {
-                        self.error("url", format!("isn't a URL: {error}"));
+                        self.error("url", format!("invalid URL: {error}"));
                         return None;
                     }
                 };
@@ -282,15 +281,15 @@ impl Reader<'_> {
 
     fn check_header(&mut self, field: &str, name: &str, value: &str) -> Option<()> {
         let Ok(parsed) = HeaderName::try_from(name) else {
-            self.error(field, "isn't a header's name");
+            self.error(field, "invalid name of a header");
             return None;
         };
         if TRANSPORT_HEADERS.contains(&parsed.as_str()) {
-            self.error(field, "is written by the transport itself");
+            self.error(field, "is set by the transport itself; remove it");
             return None;
         }
         if HeaderValue::try_from(value).is_err() {
-            self.error(field, "has characters that a header can't hold");
+            self.error(field, "has characters that aren't allowed in a header");
             return None;
         }
         Some(())
@@ -306,14 +305,14 @@ impl Reader<'_> {
     ) -> Option<String> {
         match expand(text, self.variable) {
             Ok(Expanded { text, values }) => {
-                // A header is often "Bearer <secret>": its last word is what must not be seen.
+                // A header is often "Bearer <secret>": its last word is the secret.
                 let last_word = text.rsplit(' ').next().unwrap_or_default().to_owned();
                 secrets.extend(
                     values.into_iter().chain(secret.then_some(last_word)).filter(|value| value.len() >= 4),
                 );
                 Some(text)
             }
-            // What a disabled server needs may be missing.
+            // Variables of a disabled server may be missing.
             Err(_) if disabled => Some(text.to_owned()),
             Err(error) => {
                 self.error(field, error);
@@ -399,26 +398,24 @@ mod tests {
                 "k": {"url": "http://x", "headers": {"Accept": "x", "a b": "y"}},
             })),
             [
-                "mcpServers.a.command: must be a string, but is a list",
-                "mcpServers.a: give \"command\" (a program) or \"url\" (an HTTP server)",
-                "mcpServers.b.disabled: must be true or false, but is a string",
-                "mcpServers.b.timeout: must be a number of seconds, but is a string",
-                "mcpServers.b.args: must be a list of strings, but is a string",
-                "mcpServers.b.env.PORT: must be a string, but is a number",
+                "mcpServers.a.command: expected a string, found a list",
+                "mcpServers.a: \"command\" (a program) or \"url\" (an HTTP server) is missing",
+                "mcpServers.b.disabled: expected true or false, found a string",
+                "mcpServers.b.timeout: expected a number of seconds, found a string",
+                "mcpServers.b.args: expected a list of strings, found a string",
+                "mcpServers.b.env.PORT: expected a string, found a number",
                 "mcpServers.c.url: must start with http:// or https:// and name a host",
-                "mcpServers.d.env.KEY: the environment variable MISSING isn't set: set it, or give a default as \
+                "mcpServers.d.env.KEY: the environment variable MISSING isn't set: set it, or write \
                  ${MISSING:-default}",
-                "mcpServers.e.command: there is a \"url\" too: give one of them",
-                "mcpServers.f: give \"command\" (a program) or \"url\" (an HTTP server)",
-                "mcpServers.g.type: the old SSE transport isn't supported: give the server's streamable HTTP URL and \
-                 \"http\"",
-                "mcpServers.h: must be an object, but is a number",
-                "mcpServers.i.timeout: must be more than 0 and at most 86400 seconds",
-                "mcpServers: \"1 j\" can't be a server's name: give letters, digits, _ and -, not starting with a digit \
-                 or -, at most 63",
-                "mcpServers: the name \"pml-capabilities\" is taken by PML itself",
-                "mcpServers.k.headers.Accept: is written by the transport itself",
-                "mcpServers.k.headers.a b: isn't a header's name",
+                "mcpServers.e.command: can't be combined with \"url\": use one of them",
+                "mcpServers.f: \"command\" (a program) or \"url\" (an HTTP server) is missing",
+                "mcpServers.g.type: the SSE transport isn't supported: use \"http\" and the server's streamable HTTP URL",
+                "mcpServers.h: expected an object, found a number",
+                "mcpServers.i.timeout: expected more than 0 and at most 86400 seconds",
+                "mcpServers: invalid server name \"1 j\": use at most 63 letters, digits, _ and -, starting with a letter or _",
+                "mcpServers: the name \"pml-capabilities\" is reserved",
+                "mcpServers.k.headers.Accept: is set by the transport itself; remove it",
+                "mcpServers.k.headers.a b: invalid name of a header",
             ]
         );
     }
@@ -431,6 +428,6 @@ mod tests {
 
     #[test]
     fn the_whole_must_be_an_object() {
-        assert_eq!(errors(json!([])), ["mcpServers must be an object of servers by name, but is a list"]);
+        assert_eq!(errors(json!([])), ["mcpServers: expected an object of servers by name, found a list"]);
     }
 }

@@ -1,4 +1,4 @@
-//! One connection to a server: opened, greeted in its era of the protocol, its tools listed.
+//! A connection to a server: opening it, the handshake of its protocol era, and the list of its tools.
 
 #![expect(deprecated, reason = "logging is, but servers use it")]
 
@@ -28,52 +28,51 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asked::Asked,
     config::{ServerConfig, TransportConfig},
     http::{self, HttpError},
-    passthrough::{Answers, HttpPassthrough, Output, Passthrough},
+    passthrough::{HttpPassthrough, Output, Passthrough, ReplyRouter},
     process::{Process, Program, describe},
+    question_router::QuestionRouter,
     stderr::{LastLines, Redactor},
-    tap::{Calls, Probe, Tap},
+    tap::{OpenCalls, Probe, Tap},
 };
-use crate::lines::Sifted;
+use crate::lines::FilteredLines;
 
-/// How long a process that closed its output may take to end before we stop waiting for its status.
+/// How long to wait for the exit status of a process that closed its output.
 const STATUS_WAIT: Duration = Duration::from_millis(500);
-/// No server has this many pages of tools: it is going in circles.
+/// A list with more pages never ends.
 const MOST_PAGES: usize = 1_000;
-const REFUSES_US: &str = "refuses us (401 or 403): give the right \"headers\" in its entry";
+const UNAUTHORIZED: &str = "rejected our credentials (401 or 403); check \"headers\" in its entry";
 
 /// Which handshake to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
     /// Ask first (`server/discover`), fall back to `initialize`.
     Any,
-    /// `initialize` at once: for servers that go silent or die when they are asked something new.
+    /// `initialize` at once: for servers that hang or die on unknown requests.
     Initialize,
-    /// `server/discover` at once, however long it takes: for servers that are known to answer it.
+    /// `server/discover` only: for servers that are known to support it.
     Discover,
 }
 
-/// Why there is no connection.
-pub(super) struct NotOpened {
-    /// What the messages say about the server.
+/// Why a connection can't be opened.
+pub(super) struct OpenError {
     pub(super) reason: String,
-    /// It turned out to know the newer era, too late for this time.
+    /// The server supports the newer era, but answered too late for this attempt.
     pub(super) answers_discover: bool,
 }
 
-/// What a call or a probe found out about the connection.
+/// Why a connection can't be used any more, found by a call or a probe.
 #[derive(Clone, Debug)]
 pub(super) enum Broken {
     /// The server can't be reached.
     Unreachable(String),
-    /// The server is there but has forgotten us: it was restarted.
+    /// The server has lost our session: it was restarted.
     SessionLost,
 }
 
 impl Broken {
-    /// What the error says about the connection, if anything.
+    /// None if the error isn't about the connection.
     pub(super) fn of(error: &ServiceError) -> Option<Broken> {
         let ServiceError::TransportSend(error) = error else { return None };
         match error.error.downcast_ref::<HttpError>()? {
@@ -86,9 +85,9 @@ impl Broken {
     }
 }
 
-pub(super) type Service = RunningService<RoleClient, Asked>;
+pub(super) type Service = RunningService<RoleClient, QuestionRouter>;
 
-/// A server that has greeted us.
+/// An open connection after its handshake.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) info: Arc<ServerPeerInfo>,
@@ -96,11 +95,11 @@ pub(super) struct Connection {
     /// Cancelled when the connection is given up.
     pub(super) ended: CancellationToken,
     pub(super) in_flight: AtomicUsize,
-    /// How calls can be passed through unparsed, if they can.
+    /// The fast path, if the server's transport supports it.
     pub(super) passthrough: Option<Passthrough>,
-    pub(super) calls: Arc<Calls>,
+    pub(super) calls: Arc<OpenCalls>,
     pub(super) redactor: Redactor,
-    /// What it was last told to log.
+    /// The last level that was set.
     log_level: tokio::sync::Mutex<Option<LoggingLevel>>,
     process: Option<Process>,
     stderr: Option<LastLines>,
@@ -109,17 +108,16 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// The number of its process.
     pub(super) fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Whether it is a server of the time before 2026-07-28 behind HTTP, which has a session to lose.
+    /// Whether it has a session to lose: an HTTP server of the time before 2026-07-28.
     pub(super) fn has_http_session(&self) -> bool {
         self.process.is_none() && self.info.protocol_version.has_initialize()
     }
 
-    /// To be told what a call found out. The first report counts.
+    /// Reports that the connection is broken. The first report counts.
     pub(super) fn report(&self, broken: Broken) {
         self.broken.lock().get_or_insert(broken);
         self.broke.notify_one();
@@ -135,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// Waits until its process ended; never for a server behind HTTP.
+    /// Waits until its process ends; for ever for an HTTP server.
     pub(super) async fn process_ended(&self) {
         match &self.process {
             Some(process) => drop(process.exited().await),
@@ -143,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// Why it ended, in words.
+    /// Why it ended.
     pub(super) async fn post_mortem(&self) -> String {
         match &self.process {
             Some(process) => post_mortem(process, self.stderr.as_ref(), "it closed its output").await,
@@ -151,14 +149,14 @@ impl Connection {
         }
     }
 
-    /// Ends the process, politely first. The service should be closed already.
+    /// Stops the process, gracefully first. The service should be closed already.
     pub(super) async fn stop(&self) {
         if let Some(process) = &self.process {
             process.stop().await;
         }
     }
 
-    /// The list of its tools, all pages.
+    /// All pages of its list of tools.
     pub(super) async fn fetch_tools(&self, limit: Duration) -> Result<Vec<Tool>, String> {
         if self.info.capabilities.tools.is_none() {
             return Ok(Vec::new());
@@ -175,8 +173,8 @@ impl Connection {
                 .map_err(|error| service_reason(&error))?;
             let page = match handle.await_response().await {
                 Ok(ServerResult::ListToolsResult(page)) => page,
-                Ok(_) => return Err("its list of tools isn't one".to_owned()),
-                Err(error) => return Err(format!("it didn't list its tools: {}", service_reason(&error))),
+                Ok(_) => return Err("its answer to tools/list is invalid".to_owned()),
+                Err(error) => return Err(format!("tools/list failed: {}", service_reason(&error))),
             };
             tools.extend(page.tools);
             match page.next_cursor {
@@ -187,7 +185,7 @@ impl Connection {
         Err(format!("its list of tools has more than {MOST_PAGES} pages"))
     }
 
-    /// Before 2026-07-28 a server has one level for all: the lowest that any client wants. Each gets no more than it wants.
+    /// Before 2026-07-28 a server has one level for all clients: the lowest that any wants. The proxy filters for the others.
     pub(super) async fn log_for(&self, level: LoggingLevel, limit: Duration) {
         let logs = self.info.capabilities.logging.is_some() && self.info.protocol_version.has_initialize();
         let mut told = self.log_level.lock().await;
@@ -197,20 +195,20 @@ impl Connection {
         *told = Some(level);
         let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(SetLevelRequestParams::new(level)));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::with_timeout(limit)).await;
-        // A server that doesn't do as it is told logs as it likes.
+        // A server that refuses keeps its own level.
         if let Ok(handle) = sent {
             let _ = handle.await_response().await;
         }
     }
 
-    /// Counts a call while the guard lives.
+    /// Counts a call until the guard is dropped.
     pub(super) fn call_started(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(self))
     }
 }
 
-/// A call that is running.
+/// A running call.
 pub(super) struct InFlight(Arc<Connection>);
 
 impl Drop for InFlight {
@@ -219,13 +217,12 @@ impl Drop for InFlight {
     }
 }
 
-/// Opens a connection.
 pub(super) async fn open(
     name: &str,
     config: &ServerConfig,
     era: Era,
     passthrough: bool,
-) -> Result<(Connection, Service), NotOpened> {
+) -> Result<(Connection, Service), OpenError> {
     let redactor = Redactor::new(&config.secrets);
     let opened = match &config.transport {
         TransportConfig::Stdio { command, args, env, cwd } => {
@@ -245,18 +242,18 @@ pub(super) async fn open(
                     }
                     (connection, service)
                 })
-                .map_err(|(not_opened, _)| NotOpened {
+                .map_err(|(not_opened, _)| OpenError {
                     reason: format!("{} {}", http::shown(url), not_opened.reason),
                     ..not_opened
                 })
         }
     };
-    opened.map_err(|error| NotOpened { reason: redactor.clean(&error.reason), ..error })
+    opened.map_err(|error| OpenError { reason: redactor.clean(&error.reason), ..error })
 }
 
-impl From<String> for NotOpened {
-    fn from(reason: String) -> NotOpened {
-        NotOpened { reason, answers_discover: false }
+impl From<String> for OpenError {
+    fn from(reason: String) -> OpenError {
+        OpenError { reason, answers_discover: false }
     }
 }
 
@@ -272,14 +269,14 @@ async fn open_stdio(
     era: Era,
     redactor: Redactor,
     passthrough: bool,
-) -> Result<(Connection, Service), NotOpened> {
+) -> Result<(Connection, Service), OpenError> {
     let (process, pipes) = Process::start(program).await?;
     let stderr = LastLines::follow(name.to_owned(), redactor.clone(), pipes.stderr);
     let link = Link { process: Some(process), stderr: Some(stderr) };
     let (greeted, passthrough) = if passthrough {
-        let answers = Arc::<Answers>::default();
+        let answers = Arc::<ReplyRouter>::default();
         let (output, writer) = Output::new(pipes.stdin);
-        let transport = AsyncRwTransport::new(Sifted::new(pipes.stdout, answers.clone()), writer);
+        let transport = AsyncRwTransport::new(FilteredLines::new(pipes.stdout, answers.clone()), writer);
         let greeted = greet(name, transport, link, limit, era, redactor).await;
         (greeted, Some(Passthrough::Stdio(answers, output)))
     } else {
@@ -295,7 +292,7 @@ async fn open_stdio(
         }
         Err((error, Link { process: Some(process), stderr })) => {
             let reason = post_mortem(&process, stderr.as_ref(), &error.reason).await;
-            Err(NotOpened { reason, ..error })
+            Err(OpenError { reason, ..error })
         }
         Err((error, _)) => Err(error),
     }
@@ -308,14 +305,14 @@ async fn greet<T>(
     limit: Duration,
     era: Era,
     redactor: Redactor,
-) -> Result<(Connection, Service), (NotOpened, Link)>
+) -> Result<(Connection, Service), (OpenError, Link)>
 where
     T: Transport<RoleClient> + 'static,
     T::Error: Send + Sync,
 {
     let tools_changed = Arc::new(Notify::new());
-    let calls = Arc::<Calls>::default();
-    let asked = Asked { server: name.to_owned(), calls: Arc::clone(&calls) };
+    let calls = Arc::<OpenCalls>::default();
+    let asked = QuestionRouter { server: name.to_owned(), calls: Arc::clone(&calls) };
     let calls_of_connection = Arc::clone(&calls);
     let probe = Probe::default();
     let answered_late = Arc::clone(&probe.answered_late);
@@ -330,17 +327,22 @@ where
     };
     let greeting = tokio::time::timeout(limit, asked.serve_with_lifecycle(tap, lifecycle)).await;
     let answers_discover = answered_late.load(Ordering::Relaxed);
-    let not_opened = |reason: String, link| Err((NotOpened { reason, answers_discover }, link));
+    let not_opened = |reason: String, link| Err((OpenError { reason, answers_discover }, link));
     let service = match greeting {
         Ok(Ok(_)) if answers_discover => {
-            return not_opened("it was greeted in the older way, because it was slow".to_owned(), link);
+            return not_opened("it answered server/discover too late".to_owned(), link);
         }
         Ok(Ok(service)) => service,
         Ok(Err(error)) => return not_opened(greeting_reason(&error), link),
-        Err(_) => return not_opened(format!("it wasn't ready within {} s", limit.as_secs_f64()), link),
+        Err(_) => {
+            return not_opened(
+                format!("it wasn't ready within {} s (startupTimeout)", limit.as_secs_f64()),
+                link,
+            );
+        }
     };
     let Some(info) = service.peer_info() else {
-        return not_opened("it didn't introduce itself".to_owned(), link);
+        return not_opened("it sent no server info".to_owned(), link);
     };
     let connection = Connection {
         peer: service.peer().clone(),
@@ -370,18 +372,18 @@ async fn post_mortem(process: &Process, stderr: Option<&LastLines>, otherwise: &
         Some(stderr) => stderr.of_ended().await,
         None => Vec::new(),
     };
-    if lines.is_empty() { what } else { format!("{what} (its last words: {})", lines.join(" | ")) }
+    if lines.is_empty() { what } else { format!("{what} (its last output: {})", lines.join(" | ")) }
 }
 
 fn greeting_reason(error: &ClientInitializeError) -> String {
     match error {
-        ClientInitializeError::JsonRpcError(error) => format!("it refused the handshake: {}", error.message),
+        ClientInitializeError::JsonRpcError(error) => format!("it rejected the handshake: {}", error.message),
         ClientInitializeError::ConnectionClosed(_) => {
-            "it ended the connection during the handshake".to_owned()
+            "it closed the connection during the handshake".to_owned()
         }
         ClientInitializeError::TransportError { error, .. } => transport_reason(error.error.as_ref()),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => format!(
-            "it speaks only other versions of the protocol: {}",
+            "it supports only other versions of the protocol: {}",
             server_supported.iter().map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ")
         ),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => greeting_reason(fallback),
@@ -389,27 +391,27 @@ fn greeting_reason(error: &ClientInitializeError) -> String {
     }
 }
 
-/// What is wrong, from an error of the transport.
+/// The reason in an error of the transport.
 fn transport_reason(error: &(dyn Error + Send + Sync + 'static)) -> String {
     match error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
             format!("can't be reached: {}", root_cause(error))
         }
         Some(StreamableHttpError::Client(error)) => match error.status() {
-            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => REFUSES_US.to_owned(),
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => UNAUTHORIZED.to_owned(),
             Some(status) => format!("answered with HTTP {status}"),
-            None => format!("broke off: {}", root_cause(error)),
+            None => format!("broke the connection: {}", root_cause(error)),
         },
         Some(StreamableHttpError::HttpStatus(error)) => format!("answered with HTTP {}", error.status),
         Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
-            REFUSES_US.to_owned()
+            UNAUTHORIZED.to_owned()
         }
         Some(other) => format!("failed: {other}"),
         None => root_cause(error),
     }
 }
 
-/// The innermost error, which says what happened; the outer ones repeat the URL.
+/// The innermost error; the outer ones repeat the URL.
 fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -418,7 +420,7 @@ fn root_cause(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// What is wrong, from an error of a request.
+/// The reason in an error of a request.
 pub(super) fn service_reason(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => error.message.to_string(),

@@ -1,39 +1,39 @@
-//! Why a real server didn't answer.
+//! Why a downstream server didn't answer.
 
 use std::time::Duration;
 
-/// Why a list or a call failed. Every message names the server and says what to do next, where there is something.
+/// Why a list or a call failed. Every message names the server.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownstreamError {
-    /// There is no such server here.
-    #[error("there is no server {server:?}; there are: {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    /// No such server is configured.
+    #[error("there is no server {server:?}; configured are: {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
     UnknownServer {
         /// The name asked for.
         server: String,
         /// The names there are.
         known: Vec<String>,
     },
-    /// It is there, but `disabled`.
+    /// It is `disabled`.
     #[error("the server {server:?} is disabled in the configuration")]
     Disabled {
         /// Its name.
         server: String,
     },
-    /// It isn't running now; the call was not sent.
+    /// It isn't running; the call was not sent.
     #[error("the server {server:?} is down: {reason}; {}; nothing was sent to it", next(*next_try))]
     Down {
         /// Its name.
         server: String,
         /// What happened.
         reason: String,
-        /// When it is started again; `None` if that is being done right now.
+        /// When it is restarted; `None` if that is happening now.
         next_try: Option<Duration>,
     },
-    /// It died, or the connection broke, while the call was running.
+    /// It died, or the connection broke, during the call.
     #[error(
-        "the server {server:?} was lost during the call of {tool:?}: {reason}; the call may have taken effect and was \
-         not repeated"
+        "lost the server {server:?} during the call of {tool:?}: {reason}; the call may have taken effect and was not \
+         repeated"
     )]
     Lost {
         /// Its name.
@@ -43,7 +43,7 @@ pub enum DownstreamError {
         /// What happened.
         reason: String,
     },
-    /// It took too long; it was told to stop.
+    /// It took too long and was cancelled.
     #[error("the call of {tool:?} at the server {server:?} took longer than {} s and was cancelled", limit.as_secs_f64())]
     Timeout {
         /// Its name.
@@ -53,7 +53,7 @@ pub enum DownstreamError {
         /// What it was given.
         limit: Duration,
     },
-    /// The caller stopped it; the server was told.
+    /// The caller cancelled it.
     #[error("the call of {tool:?} at the server {server:?} was cancelled")]
     Cancelled {
         /// Its name.
@@ -70,15 +70,13 @@ pub enum DownstreamError {
         tool: String,
         /// The JSON-RPC code.
         code: i32,
-        /// What it says.
+        /// Its message.
         message: String,
-        /// What it adds.
+        /// Its data.
         data: Option<Box<serde_json::Value>>,
     },
-    /// The arguments can't be read; the call was not sent.
-    #[error(
-        "the arguments for {tool:?} of the server {server:?} can't be read: {what}; nothing was sent to it"
-    )]
+    /// The arguments are invalid; the call was not sent.
+    #[error("invalid arguments for {tool:?} of the server {server:?}: {what}; nothing was sent to it")]
     BadArguments {
         /// Its name.
         server: String,
@@ -88,9 +86,7 @@ pub enum DownstreamError {
         what: String,
     },
     /// Its answer isn't a tool's result.
-    #[error(
-        "the server {server:?} answered the call of {tool:?} with something that isn't a tool's result: {what}"
-    )]
+    #[error("the server {server:?} gave an invalid answer to the call of {tool:?}: {what}")]
     BadAnswer {
         /// Its name.
         server: String,
@@ -100,7 +96,7 @@ pub enum DownstreamError {
         what: String,
     },
     /// The proxy is being shut down.
-    #[error("the server {server:?} isn't available: the proxy is shutting down")]
+    #[error("the server {server:?} is unavailable: the proxy is shutting down")]
     Closed {
         /// Its name.
         server: String,
@@ -108,7 +104,7 @@ pub enum DownstreamError {
 }
 
 impl DownstreamError {
-    /// A short word for it, for metrics and records.
+    /// A short name for metrics and traces.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::UnknownServer { .. } => "unknown_server",
@@ -127,7 +123,7 @@ impl DownstreamError {
 
 fn next(next_try: Option<Duration>) -> String {
     match next_try {
-        Some(wait) => format!("the next try is in {:.1} s", wait.as_secs_f64()),
-        None => "it is being started again now".to_owned(),
+        Some(wait) => format!("the next attempt is in {:.1} s", wait.as_secs_f64()),
+        None => "it is being restarted".to_owned(),
     }
 }

@@ -1,13 +1,13 @@
-//! `${VAR}` in the configuration, from the environment.
+//! Expands `${VAR}` in the configuration from the environment.
 
-/// A text with its variables filled in.
+/// A text with its variables expanded.
 pub(super) struct Expanded {
     pub(super) text: String,
-    /// What came from the environment: secret, for all we know.
+    /// The values from the environment, which may be secrets.
     pub(super) values: Vec<String>,
 }
 
-/// Fills in `${VAR}`, `${env:VAR}` and `${VAR:-default}`; `$${` stands for `${` itself.
+/// Expands `${VAR}`, `${env:VAR}` and `${VAR:-default}`; `$${` is an escaped `${`.
 pub(super) fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Expanded, String> {
     let mut expanded = Expanded { text: String::with_capacity(text.len()), values: Vec::new() };
     let mut rest = text;
@@ -22,7 +22,7 @@ pub(super) fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> R
         expanded.text.push_str(before);
         let Some(end) = from_start.find('}') else {
             return Err(
-                "a \"${\" is never closed with \"}\" (write $${ if you mean the characters)".to_owned()
+                "a \"${\" is never closed with \"}\" (write $${ for the characters themselves)".to_owned()
             );
         };
         let inner = &from_start[2..end];
@@ -35,7 +35,7 @@ pub(super) fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> R
             return Err(format!("{:?} isn't the name of an environment variable", &from_start[..=end]));
         }
         match (variable(name), default) {
-            // Like a shell: the default also stands for an empty one.
+            // As in a shell, an empty value counts as missing if there is a default.
             (Some(value), default) if !value.is_empty() || default.is_none() => {
                 expanded.text.push_str(&value);
                 expanded.values.push(value);
@@ -43,7 +43,7 @@ pub(super) fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> R
             (_, Some(default)) => expanded.text.push_str(default),
             (_, None) => {
                 return Err(format!(
-                    "the environment variable {name} isn't set: set it, or give a default as ${{{name}:-default}}"
+                    "the environment variable {name} isn't set: set it, or write ${{{name}:-default}}"
                 ));
             }
         }

@@ -1,13 +1,13 @@
-//! Typed reading of the fields of a configuration entry; every error names the server and the field.
+//! Reads the typed fields of a configuration entry. Every error names the server and the field.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use serde_json::{Map, Value};
 
-/// What a timeout may be at most.
+/// The maximum of all timeouts.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads one server's entry and collects what is wrong with it.
+/// Reads one server's entry and collects its errors.
 pub(super) struct Reader<'a> {
     pub(super) server: &'a str,
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
@@ -24,7 +24,7 @@ impl Reader<'_> {
         match fields.shift_remove(field)? {
             Value::Bool(flag) => Some(flag),
             other => {
-                self.error(field, format!("must be true or false, but is {}", kind(&other)));
+                self.error(field, format!("expected true or false, found {}", kind(&other)));
                 None
             }
         }
@@ -39,12 +39,12 @@ impl Reader<'_> {
             Some(_) => {
                 self.error(
                     field,
-                    format!("must be more than 0 and at most {} seconds", LONGEST_TIMEOUT.as_secs()),
+                    format!("expected more than 0 and at most {} seconds", LONGEST_TIMEOUT.as_secs()),
                 );
                 None
             }
             None => {
-                self.error(field, format!("must be a number of seconds, but is {}", kind(&value)));
+                self.error(field, format!("expected a number of seconds, found {}", kind(&value)));
                 None
             }
         }
@@ -54,7 +54,7 @@ impl Reader<'_> {
         match fields.shift_remove(field)? {
             Value::String(text) => Some(text),
             other => {
-                self.error(field, format!("must be a string, but is {}", kind(&other)));
+                self.error(field, format!("expected a string, found {}", kind(&other)));
                 None
             }
         }
@@ -65,7 +65,7 @@ impl Reader<'_> {
             None => return Vec::new(),
             Some(Value::Array(items)) => items,
             Some(other) => {
-                self.error(field, format!("must be a list of strings, but is {}", kind(&other)));
+                self.error(field, format!("expected a list of strings, found {}", kind(&other)));
                 return Vec::new();
             }
         };
@@ -75,7 +75,7 @@ impl Reader<'_> {
                 Value::String(text) => texts.push(text),
                 other => self.error(
                     &format!("{field}[{index}]"),
-                    format!("must be a string, but is {}", kind(&other)),
+                    format!("expected a string, found {}", kind(&other)),
                 ),
             }
         }
@@ -87,7 +87,7 @@ impl Reader<'_> {
             None => return BTreeMap::new(),
             Some(Value::Object(items)) => items,
             Some(other) => {
-                self.error(field, format!("must be an object of strings, but is {}", kind(&other)));
+                self.error(field, format!("expected an object of strings, found {}", kind(&other)));
                 return BTreeMap::new();
             }
         };
@@ -98,14 +98,14 @@ impl Reader<'_> {
                     texts.insert(key, text);
                 }
                 other => self
-                    .error(&format!("{field}.{key}"), format!("must be a string, but is {}", kind(&other))),
+                    .error(&format!("{field}.{key}"), format!("expected a string, found {}", kind(&other))),
             }
         }
         texts
     }
 }
 
-/// What a value is, in words.
+/// The type of a value, in words.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

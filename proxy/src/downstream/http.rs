@@ -1,4 +1,4 @@
-//! HTTP as real servers speak it: what rmcp's own client lets fall is mended here.
+//! The HTTP client for servers: rmcp's, with fixes for how real servers behave.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,25 +29,25 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-/// How long a TCP connection may take.
+/// Timeout of a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many requests may wait for the head of their answer at one server.
+/// Most requests that wait for a response at one server.
 const MOST_REQUESTS: usize = 256;
 
 pub(super) type HttpError = StreamableHttpError<reqwest::Error>;
 
-/// The way to a server behind HTTP: rmcp's, and the client under it.
+/// rmcp's transport to a server, and the client under it.
 pub(super) fn transport(
     url: &url::Url,
     headers: &BTreeMap<String, String>,
-) -> Result<(impl Transport<RoleClient, Error = HttpError> + use<>, Client), String> {
+) -> Result<(impl Transport<RoleClient, Error = HttpError> + use<>, HttpClient), String> {
     let http = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .build()
-        .map_err(|error| format!("no HTTP client could be made: {error}"))?;
-    let client = Client { http, greeted: Arc::default() };
+        .map_err(|error| format!("can't create an HTTP client: {error}"))?;
+    let client = HttpClient { http, greeted: Arc::default() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-    // A new session has new tools, perhaps: the supervisor makes it, and lists them.
+    // The supervisor opens new sessions, because it must list the tools again.
     config.reinit_on_expired_session = false;
     config.max_concurrent_requests = MOST_REQUESTS;
     config.retry_config = Arc::new(StreamRetries);
@@ -62,13 +62,13 @@ pub(super) fn transport(
     Ok((StreamableHttpClientTransport::with_client(client.clone(), config), client))
 }
 
-/// Without user, password and query, where secrets are.
+/// Without user, password and query, which may hold secrets.
 pub(super) fn shown(url: &url::Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
-/// An interrupted stream is taken up again for some seconds; longer, and the server is gone.
+/// A broken stream is resumed for some seconds; after that the server counts as gone.
 #[derive(Debug)]
 pub(super) struct StreamRetries;
 
@@ -78,20 +78,20 @@ impl SseRetryPolicy for StreamRetries {
     }
 }
 
-/// rmcp's client, with two things mended: an error that doesn't say which request it answers is the answer to the
-/// request that was posted (rmcp drops it, and the caller waits for ever), and a session that the server doesn't know
-/// is a lost one, whether it says so with 404, as the protocol asks for, or with an error of its own, as many do.
+/// rmcp's client with two fixes. An error without an id answers the request that was posted (rmcp drops it, and the caller
+/// waits for ever). An unknown session is a lost one, whether the server reports it with 404, as the protocol requires, or
+/// with its own error, as many do.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     http: reqwest::Client,
     greeted: Arc<OnceLock<Greeted>>,
 }
 
-/// What rmcp sends along once the server was greeted.
+/// What rmcp sends with each request after the handshake.
 #[derive(Clone)]
 pub(super) struct Greeted {
     pub(super) uri: Arc<str>,
-    /// The same, taken apart.
+    /// The same, parsed.
     pub(super) url: url::Url,
     pub(super) session: Option<Arc<str>>,
     pub(super) headers: HashMap<HeaderName, HeaderValue>,
@@ -99,15 +99,15 @@ pub(super) struct Greeted {
 
 pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// What a server sends back for a message that was posted unparsed.
+/// The response to a message of the fast path.
 pub(super) enum Posted {
     Stream(Events),
     /// JSON.
     Message(Bytes),
 }
 
-impl Client {
-    /// `None` for a server that wasn't greeted as those with sessions are.
+impl HttpClient {
+    /// `None` for a server whose protocol has no sessions.
     pub(super) fn greeted(&self) -> Option<&Greeted> {
         self.greeted.get()
     }
@@ -123,7 +123,7 @@ impl Client {
         let _ = self.greeted.set(Greeted { uri, url, session, headers });
     }
 
-    /// Posts a message as it is.
+    /// Posts raw JSON.
     pub(super) async fn post_raw(&self, server: &Greeted, body: String) -> Result<Posted, HttpError> {
         let mut request = reqwest::Request::new(Method::POST, server.url.clone());
         let headers = request.headers_mut();
@@ -165,7 +165,7 @@ struct ServersError {
     error: ErrorData,
 }
 
-/// The events of a response, each no longer than what rmcp takes.
+/// The events of a response, with rmcp's size limit.
 fn bounded_events(response: reqwest::Response) -> Events {
     let limit = StreamableHttpClientTransportConfig::default().max_sse_event_size;
     let unfinished = Arc::new(AtomicUsize::new(0));
@@ -173,7 +173,7 @@ fn bounded_events(response: reqwest::Response) -> Events {
     let bytes = response.bytes_stream().map(move |bytes| {
         let bytes = bytes.map_err(std::io::Error::other)?;
         let length = counted.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
-        if length > limit { Err(std::io::Error::other("an event is too long")) } else { Ok(bytes) }
+        if length > limit { Err(std::io::Error::other("an event is too large")) } else { Ok(bytes) }
     });
     SseStream::from_bytes_stream(bytes).inspect(move |_| unfinished.store(0, Ordering::Relaxed)).boxed()
 }
@@ -183,7 +183,7 @@ fn is_about_session(error: &ErrorData) -> bool {
     SERVERS_OWN.contains(&error.code.0) && error.message.to_ascii_lowercase().contains("session")
 }
 
-impl StreamableHttpClient for Client {
+impl StreamableHttpClient for HttpClient {
     type Error = reqwest::Error;
 
     async fn post_message(

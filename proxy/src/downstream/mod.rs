@@ -1,14 +1,13 @@
-//! Real MCP servers behind the proxy: one connection to each, however many clients there are.
+//! Downstream MCP servers: one connection to each, shared by all clients.
 //!
-//! A server is started when somebody needs it (or with the proxy, if its entry says `eager`); everybody who needs it
-//! meanwhile waits for the same start. When it dies it is started again, with a wait that doubles each time; until then
-//! its calls fail at once and say why and when, and its tools stay in the list as they were. A call that was sent is
-//! never sent again, with one exception: a server behind HTTP that refused it unread because it forgot our session.
+//! A server is started on its first use (or with the proxy, if it is `eager`); concurrent callers wait for the same start.
+//! A server that died is restarted with back-off. Until then its calls fail at once with the reason and the time of the
+//! next attempt, and its tools stay listed. A call is never sent twice, with one exception: an HTTP server that rejected it
+//! because it had lost our session.
 //!
-//! The limit of a call counts from when it was sent and is a total: progress doesn't extend it. A call that ran out of
-//! time, was cancelled or whose caller went away is cancelled at the server too (`notifications/cancelled`).
+//! The timeout of a call is a total from when it was sent; progress doesn't extend it. A call that times out, is cancelled
+//! or loses its caller is cancelled at the server too (`notifications/cancelled`).
 
-mod asked;
 mod backoff;
 mod call;
 mod calling;
@@ -20,13 +19,14 @@ mod expand;
 mod fields;
 mod http;
 mod passthrough;
+mod pending_request;
 mod process;
 mod question;
+mod question_router;
 mod server;
 mod status;
 mod stderr;
 mod tap;
-mod waiting;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -37,8 +37,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::server::Server;
 pub use self::{
     backoff::RestartPolicy,
-    call::{Answer, Call, CallBody, CallContext, Input},
-    client::{Asking, Client},
+    call::{Call, CallBody, CallContext, Input, ToolAnswer},
+    client::{Asking, CallingClient},
     config::{
         ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, DownstreamOptions, ParsedServers,
         ServerConfig, TransportConfig, parse_servers,
@@ -49,10 +49,10 @@ pub use self::{
     tap::Progress,
 };
 
-/// How many changes a receiver may be behind before it is told that it missed some.
+/// The buffer of each receiver of changes.
 const CHANGES_KEPT: usize = 256;
 
-/// All real servers. Cheap to clone; when the last clone is dropped, the servers are ended in the background.
+/// All downstream servers. Cheap to clone; dropping the last clone stops the servers in the background.
 #[derive(Clone)]
 pub struct Downstreams(Arc<Inner>);
 
@@ -65,7 +65,7 @@ struct Inner {
 }
 
 impl Downstreams {
-    /// The servers, of which the eager ones are started. To be called in a Tokio runtime.
+    /// Starts the eager servers. To be called in a Tokio runtime.
     pub fn new(servers: BTreeMap<String, ServerConfig>, options: &DownstreamOptions) -> Downstreams {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let closing = CancellationToken::new();
@@ -85,7 +85,7 @@ impl Downstreams {
         Downstreams(Arc::new(Inner { servers, passes_through, changes, closing, _end_with_us }))
     }
 
-    /// Whether calls with raw bodies may be passed through as they are.
+    /// Whether calls may take the fast path.
     pub fn passes_through(&self) -> bool {
         self.0.passes_through
     }
@@ -96,7 +96,7 @@ impl Downstreams {
         enabled.map(|server| server.name.clone()).collect()
     }
 
-    /// A server's tools: starts it if needed; while it is down, the list is the last one known.
+    /// A server's tools. Starts it if needed; while it is down, the last list.
     pub async fn list(&self, server: &str) -> Result<Arc<Vec<Tool>>, DownstreamError> {
         let server = self.server(server)?;
         server.wake();
@@ -107,18 +107,18 @@ impl Downstreams {
         server.known_tools().ok_or_else(|| DownstreamError::Closed { server: server.name.clone() })
     }
 
-    /// A server's tools as last listed, without starting anything.
+    /// A server's last list of tools, without starting it.
     pub fn known_tools(&self, server: &str) -> Option<Arc<Vec<Tool>>> {
         self.server(server).ok()?.known_tools()
     }
 
-    /// The names of the servers whose list changed, and of those that were started (again).
+    /// The names of servers whose list changed, and of those that were started or restarted.
     pub fn changes(&self) -> broadcast::Receiver<String> {
         self.0.changes.subscribe()
     }
 
-    /// Calls a tool; the answer is the server's, unchanged. It is a question only if the context allows that.
-    pub async fn call(&self, call: &Call, context: CallContext) -> Result<Answer, DownstreamError> {
+    /// Calls a tool; the answer is the server's, unchanged. It is a question only if the context allows it.
+    pub async fn call(&self, call: &Call, context: CallContext) -> Result<ToolAnswer, DownstreamError> {
         let server = self.server(&call.server)?;
         let started = Instant::now();
         let answer = calling::call(server, call, &context).await;
@@ -133,12 +133,12 @@ impl Downstreams {
         answer
     }
 
-    /// What each server does, the disabled ones too.
+    /// The state of each server, including disabled ones.
     pub fn status(&self) -> Vec<ServerStatus> {
         self.0.servers.values().map(|server| ServerStatus::of(server)).collect()
     }
 
-    /// Ends all servers, politely first, and waits until they are gone.
+    /// Stops all servers, gracefully first, and waits until they are gone.
     pub async fn close(&self) {
         self.0.closing.cancel();
         for server in self.0.servers.values() {

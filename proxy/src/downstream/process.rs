@@ -1,13 +1,12 @@
-//! One server's process, with everything that it starts: in a process group of its own, and never left behind.
+//! A server's process with all its children, in its own process group, so that none is ever orphaned.
 //!
-//! A thread lives as long as the process: it starts it, because the kernel signals the process when the *thread* that
-//! started it ends (PR_SET_PDEATHSIG), and it waits for it, so that the rest of the group is killed while its number
-//! can't belong to anybody else.
+//! A thread lives as long as the process. It starts it, because the kernel sends PR_SET_PDEATHSIG when the *thread* that
+//! started the process ends, and it waits for it, so that the group is killed before its id can be reused.
 //!
-//! Between us and the server is a shell that does nothing but wait. When the proxy is killed with -9, the kernel tells
-//! the shell, and the shell kills everything below it: the server, and whatever it started (`npx` starts `sh`, which
-//! starts `node`), also what has left the process group. It finds all of it, because the kernel makes it the parent of
-//! whatever below it loses its own (PR_SET_CHILD_SUBREAPER).
+//! Between the proxy and the server is a shell that only waits. If the proxy is killed with SIGKILL, the kernel signals the
+//! shell, which kills all its descendants: the server, and whatever that started (`npx` starts `sh`, which starts `node`),
+//! even if it left the process group. As a subreaper (PR_SET_CHILD_SUBREAPER) the shell becomes the parent of all orphans
+//! below it, so it finds them all.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +26,7 @@ use tokio::{
     sync::{oneshot, watch},
 };
 
-/// What a server gets from our environment: ours holds secrets that are none of its business.
+/// The variables that a server inherits. The rest of the environment may hold secrets.
 const PASSED_VARIABLES: [&str; 22] = [
     "HOME",
     "LOGNAME",
@@ -55,12 +54,12 @@ const PASSED_VARIABLES: [&str; 22] = [
 
 const SHELL: &str = "/bin/sh";
 
-/// USR1 is what the kernel sends when the proxy is gone. TERM is for the server; the shell stays to report its status.
-/// Descriptor 3 carries the input, because a shell gives its background jobs an empty one. What the shell itself has to
-/// say about how the server ended goes nowhere.
+/// The kernel sends USR1 when the proxy is gone. TERM is for the server; the shell survives it to report the exit status.
+/// Descriptor 3 carries the input, because a shell gives its background jobs an empty one. The shell's own messages about
+/// how the server ended are discarded.
 ///
-/// `below` signals the shell's children that live, and says whether there were any. Whoever is killed leaves its own
-/// children to the shell, so doing it again and again reaches all. The count is for names that can't be read.
+/// `below` signals the shell's living children and returns whether there were any. The children of a killed process become
+/// the shell's, so repeating it reaches all. The count bounds the loop if `/proc` can't be parsed.
 const GUARD: &str = r#"
 below() {
   found=1
@@ -99,10 +98,10 @@ fi
 exit $status
 "#;
 
-/// How long a server may take to end after its input is closed, and again after SIGTERM.
+/// How long a server may take to exit after its input is closed, and again after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long what a server started may take to end after the server itself.
+/// How long a server's children may take to exit after it.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// What to start.
@@ -131,7 +130,7 @@ struct Group {
     leader: Pid,
     /// Whether the leader is the shell.
     guarded: bool,
-    /// While it hasn't been reaped its number is its own.
+    /// Until it is reaped, its process id can't be reused.
     reaped: Mutex<bool>,
 }
 
@@ -139,12 +138,12 @@ impl Group {
     fn signal(&self, signal: Signal) {
         let reaped = self.reaped.lock();
         if !*reaped {
-            // It may be gone this instant.
+            // It may have just ended.
             let _ = kill_process_group(self.leader, signal);
         }
     }
 
-    /// Ends all that is there, at once.
+    /// Kills all its processes.
     fn end(&self) {
         let reaped = self.reaped.lock();
         if !*reaped {
@@ -158,7 +157,7 @@ impl Group {
 }
 
 impl Process {
-    /// Starts it. The error says what is wrong with the command.
+    /// Starts it.
     pub(super) async fn start(program: Program<'_>) -> Result<(Process, Pipes), String> {
         let (mut command, guarded) = command(&program)?;
         let (started, result) = oneshot::channel();
@@ -171,32 +170,32 @@ impl Process {
                     Ok(parts) => parts,
                     Err(error) => return drop(started.send(Err(error))),
                 };
-                // Its copies of the child's ends of the pipes would keep them open.
+                // It holds the child's ends of the pipes, which would keep them open.
                 drop(command);
                 keep(child, group, started, &exited, &gone);
             })
-            .map_err(|error| format!("no thread could be started for it: {error}"))?;
+            .map_err(|error| format!("can't start a thread for it: {error}"))?;
         let (group, mut child_streams) = result
             .await
-            .map_err(|_| "the thread that starts it is gone".to_owned())?
-            .map_err(|error| format!("{:?} can't be started: {error}", program.command))?;
+            .map_err(|_| "the thread that starts it panicked".to_owned())?
+            .map_err(|error| format!("can't start {:?}: {error}", program.command))?;
         let process = Process { group, exit, all_gone };
-        let pipes = child_streams.pipes().map_err(|error| format!("its pipes can't be used: {error}"))?;
+        let pipes = child_streams.pipes().map_err(|error| format!("can't use its pipes: {error}"))?;
         Ok((process, pipes))
     }
 
-    /// The number of the group and of its first process.
+    /// The id of the group and of its leader.
     pub(super) fn id(&self) -> u32 {
         self.group.leader.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until it ended.
+    /// Waits until it ends.
     pub(super) async fn exited(&self) -> Option<ExitStatus> {
         let mut exit = self.exit.clone();
         exit.wait_for(Option::is_some).await.ok().and_then(|status| *status)
     }
 
-    /// Ends it with all that it started, politely first. Its standard input should be closed already.
+    /// Stops it and its children, gracefully first. Its standard input should be closed already.
     pub(super) async fn stop(&self) {
         let steps: [fn(&Group); 3] =
             [|group| group.signal(Signal::TERM), Group::end, |group| group.signal(Signal::KILL)];
@@ -221,9 +220,9 @@ impl Drop for Process {
     }
 }
 
-/// How a process ended, in words.
+/// How a process ended.
 pub(super) fn describe(status: ExitStatus) -> String {
-    // The shell reports a signal as 128 and its number.
+    // The shell reports a signal as 128 plus its number.
     let signal = status
         .signal()
         .or_else(|| status.code().filter(|code| (129..=192).contains(code)).map(|code| code - 128));
@@ -231,8 +230,8 @@ pub(super) fn describe(status: ExitStatus) -> String {
         (Some(9), _) => "it was killed (SIGKILL)".to_owned(),
         (Some(11), _) => "it crashed (SIGSEGV)".to_owned(),
         (Some(6), _) => "it aborted (SIGABRT)".to_owned(),
-        (Some(15), _) => "it was ended (SIGTERM)".to_owned(),
-        (Some(signal), _) => format!("it was ended by signal {signal}"),
+        (Some(15), _) => "it was terminated (SIGTERM)".to_owned(),
+        (Some(signal), _) => format!("it was terminated by signal {signal}"),
         (None, Some(code)) => format!("it exited with status {code}"),
         (None, None) => "it ended".to_owned(),
     }
@@ -245,15 +244,12 @@ fn command(program: &Program<'_>) -> Result<(Command, bool), String> {
         .chain(program.env.iter().map(|(name, value)| (name.into(), value.into())))
         .collect();
     let cwd = match program.cwd {
-        Some(cwd) if !cwd.is_dir() => return Err(format!("its cwd {} isn't a directory", cwd.display())),
+        Some(cwd) if !cwd.is_dir() => return Err(format!("cwd {} isn't a directory", cwd.display())),
         Some(cwd) => cwd.to_owned(),
         None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
     };
     let path = which::which_in(program.command, env.get(&OsString::from("PATH")), &cwd).map_err(|_| {
-        format!(
-            "the command {:?} isn't there or can't be executed: install it, or give its full path",
-            program.command
-        )
+        format!("command {:?} not found or not executable: install it, or use its full path", program.command)
     })?;
     let guarded = Path::new(SHELL).exists();
     let mut command = Command::new(if guarded { Path::new(SHELL) } else { &path });
@@ -280,9 +276,9 @@ fn end_with_us(command: &mut Command, signal: Signal) {
     unsafe {
         command.pre_exec(move || {
             rustix::process::set_parent_process_death_signal(Some(signal))?;
-            // Any number but none switches it on.
+            // Any value but `None` enables it.
             rustix::process::set_child_subreaper(Some(Pid::INIT))?;
-            // The proxy may have died before that took effect.
+            // The proxy may have died before the signal was set.
             if rustix::process::getppid() == Some(proxy) {
                 Ok(())
             } else {
@@ -294,7 +290,7 @@ fn end_with_us(command: &mut Command, signal: Signal) {
 
 #[cfg(not(target_os = "linux"))]
 fn end_with_us(_: &mut Command, _: Signal) {
-    // There is no such signal; the server sees the end of its input.
+    // No such signal; the server only sees the end of its input.
 }
 
 struct Streams(Child);
@@ -326,7 +322,7 @@ fn keep(
     gone: &watch::Sender<bool>,
 ) {
     let leader = group.leader;
-    // `Child` neither waits nor kills when it is dropped, so it can go where its pipes are needed.
+    // Dropping a `Child` neither waits nor kills, so it can be moved to where its pipes are used.
     if started.send(Ok((Arc::clone(&group), Streams(child)))).is_err() {
         group.end();
     }
@@ -340,12 +336,12 @@ fn keep(
     let raw =
         status.and_then(|status| status.exit_status().map(|code| code << 8).or(status.terminating_signal()));
     exited.send_replace(Some(ExitStatus::from_raw(raw.unwrap_or_default())));
-    // Not reaped yet, so the group's number is still ours: what it started goes with it, politely first.
+    // Not reaped yet, so the group's id is still valid: its children are stopped too, gracefully first.
     if others_live(leader) {
         group.signal(Signal::TERM);
         let until = Instant::now() + GRACE;
         while others_live(leader) && Instant::now() < until {
-            #[expect(clippy::disallowed_methods, reason = "the thread is this process' own")]
+            #[expect(clippy::disallowed_methods, reason = "a dedicated thread")]
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -357,13 +353,13 @@ fn keep(
     gone.send_replace(true);
 }
 
-/// Whether anything of the group still runs besides its first process, which has ended.
+/// Whether anything but the leader, which has ended, still runs in the group.
 fn others_live(leader: Pid) -> bool {
     let leader = leader.as_raw_nonzero().to_string();
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
     processes.flatten().any(|process| {
         let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        // After the name in brackets: the state, the parent, the group.
+        // After the name in parentheses: state, parent, group.
         let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         fields.next().is_some_and(|state| state != "Z") && fields.nth(1) == Some(&leader)
     })

@@ -1,4 +1,4 @@
-//! What a server may ask its client during a call, and the answer when there is nobody to be asked.
+//! The questions of servers: elicitation, sampling and roots, and the answers when nobody can be asked.
 
 #![expect(deprecated, reason = "sampling and roots are, but servers use them")]
 
@@ -10,62 +10,62 @@ use serde_json::json;
 
 const ELICITATION: &str = "elicitation/create";
 
-/// One question, and what a client must have declared to be asked it.
+/// A question, and its kind, which the client must support.
 pub(super) struct Question {
     pub(super) request: ServerRequest,
-    kind: Kind,
+    kind: QuestionKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum QuestionKind {
     /// A person fills in a form.
     Form,
     /// A person opens a page.
     Url,
-    /// A language model goes on with a text.
+    /// A language model continues a conversation.
     Sampling,
-    /// A language model does so with tools.
+    /// The same with tools.
     SamplingWithTools,
-    /// Which folders it works in.
+    /// The client's folders.
     Roots,
 }
 
-impl Kind {
+impl QuestionKind {
     fn shown(self) -> &'static str {
         match self {
-            Kind::Form => "elicitation",
-            Kind::Url => "elicitation by URL",
-            Kind::Sampling => "sampling",
-            Kind::SamplingWithTools => "sampling with tools",
-            Kind::Roots => "roots",
+            QuestionKind::Form => "elicitation",
+            QuestionKind::Url => "elicitation by URL",
+            QuestionKind::Sampling => "sampling",
+            QuestionKind::SamplingWithTools => "sampling with tools",
+            QuestionKind::Roots => "roots",
         }
     }
 }
 
 impl Question {
-    /// Of a request that is one; any other comes back.
+    /// The question that a request is; any other request is returned.
     pub(super) fn of(request: ServerRequest) -> Result<Question, Box<ServerRequest>> {
         let kind = match &request {
             ServerRequest::ElicitRequest(asked) => match asked.params {
-                ElicitRequestParams::UrlElicitationParams { .. } => Kind::Url,
-                _ => Kind::Form,
+                ElicitRequestParams::UrlElicitationParams { .. } => QuestionKind::Url,
+                _ => QuestionKind::Form,
             },
-            // A form that rmcp doesn't know; the client may.
-            ServerRequest::CustomRequest(custom) if custom.method == ELICITATION => Kind::Form,
+            // A form that rmcp can't parse, but the client may.
+            ServerRequest::CustomRequest(custom) if custom.method == ELICITATION => QuestionKind::Form,
             ServerRequest::CreateMessageRequest(asked) => {
                 if asked.params.tools.is_some() || asked.params.tool_choice.is_some() {
-                    Kind::SamplingWithTools
+                    QuestionKind::SamplingWithTools
                 } else {
-                    Kind::Sampling
+                    QuestionKind::Sampling
                 }
             }
-            ServerRequest::ListRootsRequest(_) => Kind::Roots,
+            ServerRequest::ListRootsRequest(_) => QuestionKind::Roots,
             _ => return Err(Box::new(request)),
         };
         Ok(Question { request, kind })
     }
 
-    /// Of what an `InputRequiredResult` asks.
+    /// A question of an `InputRequiredResult`.
     pub(super) fn of_input(input: InputRequest) -> Option<Question> {
         let request = match input {
             InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
@@ -85,27 +85,27 @@ impl Question {
         let elicitation = capabilities.elicitation.as_ref();
         let sampling = capabilities.sampling.as_ref();
         match self.kind {
-            // A client that says nothing more has forms: there was nothing else once.
-            Kind::Form => elicitation.is_some_and(|has| has.form.is_some() || has.url.is_none()),
-            Kind::Url => elicitation.is_some_and(|has| has.url.is_some()),
-            Kind::Sampling => sampling.is_some(),
-            Kind::SamplingWithTools => sampling.is_some_and(|has| has.tools.is_some()),
-            Kind::Roots => capabilities.roots.is_some(),
+            // Without details it means forms, the only kind at first.
+            QuestionKind::Form => elicitation.is_some_and(|has| has.form.is_some() || has.url.is_none()),
+            QuestionKind::Url => elicitation.is_some_and(|has| has.url.is_some()),
+            QuestionKind::Sampling => sampling.is_some(),
+            QuestionKind::SamplingWithTools => sampling.is_some_and(|has| has.tools.is_some()),
+            QuestionKind::Roots => capabilities.roots.is_some(),
         }
     }
 
-    /// The answer when nobody can be asked: a person's no, no folders, no language model.
+    /// The answer when nobody can be asked: declined, no folders, or an error.
     pub(super) fn refused(&self, why: &str) -> Result<ClientResult, ErrorData> {
         match self.kind {
-            Kind::Form | Kind::Url => {
+            QuestionKind::Form | QuestionKind::Url => {
                 let mut declined = ElicitResult::new(ElicitationAction::Decline);
                 let reason = json!({"declinedBecause": why});
                 declined.meta = Some(MetaObject(serde_json::Map::from_iter([("pml".to_owned(), reason)])));
                 Ok(ClientResult::ElicitResult(declined))
             }
-            Kind::Roots => Ok(ClientResult::ListRootsResult(ListRootsResult::default())),
-            Kind::Sampling | Kind::SamplingWithTools => {
-                let message = format!("No {} here: {why}.", self.shown());
+            QuestionKind::Roots => Ok(ClientResult::ListRootsResult(ListRootsResult::default())),
+            QuestionKind::Sampling | QuestionKind::SamplingWithTools => {
+                let message = format!("No {} available: {why}.", self.shown());
                 Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
             }
         }

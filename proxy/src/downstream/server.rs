@@ -1,4 +1,4 @@
-//! One server's life: started when it is needed, watched, started again when it died, ended when the proxy ends.
+//! The supervisor of a server: starts it on first use, watches it, restarts it, stops it with the proxy.
 
 use std::{
     sync::{
@@ -16,26 +16,26 @@ use tokio_util::sync::CancellationToken;
 use super::{
     backoff::Backoff,
     config::{DownstreamOptions, ServerConfig},
-    connection::{Broken, Connection, Era, NotOpened, Service, open},
+    connection::{Broken, Connection, Era, OpenError, Service, open},
     error::DownstreamError,
 };
 
 /// How long the service may take to close the server's input.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
-/// How often a server behind HTTP is asked whether it still knows us: while calls wait for it, and otherwise.
+/// How often an HTTP server is probed for our session: while calls are running, and otherwise.
 const PROBE_BUSY: Duration = Duration::from_secs(2);
 const PROBE_IDLE: Duration = Duration::from_secs(30);
 /// A session that is lost sooner isn't renewed at once.
 const SHORTEST_SESSION: Duration = Duration::from_secs(1);
-/// The wait before a subscription that ended is made again.
-const LISTEN_AGAIN: Duration = Duration::from_secs(2);
+/// The pause before a subscription that ended is renewed.
+const RESUBSCRIBE: Duration = Duration::from_secs(2);
 
-/// Where a server is in its life.
+/// The state of a server.
 #[derive(Clone)]
 pub(super) enum Phase {
-    /// Nobody needed it yet.
+    /// Not used yet.
     Idle,
-    /// Being started; whoever needs it waits.
+    /// Being started; callers wait.
     Starting,
     /// Ready.
     Up(Arc<Connection>),
@@ -48,7 +48,7 @@ pub(super) enum Phase {
 /// Why it is down.
 pub(super) struct Outage {
     pub(super) reason: String,
-    /// `None` while it is being started again.
+    /// `None` while it is being restarted.
     pub(super) next_try: Option<Instant>,
 }
 
@@ -62,7 +62,6 @@ impl Outage {
     }
 }
 
-/// A server and what is known about it.
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) config: ServerConfig,
@@ -96,7 +95,7 @@ impl Server {
         })
     }
 
-    /// The tools as last listed.
+    /// Its last list of tools.
     pub(super) fn known_tools(&self) -> Option<Arc<Vec<Tool>>> {
         self.tools.read().clone()
     }
@@ -114,7 +113,7 @@ impl Server {
         }
     }
 
-    /// The connection: waits for a start that is under way, fails at once when the server is down.
+    /// The connection. Waits while the server is being started; fails at once if it is down.
     pub(super) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, DownstreamError> {
         self.wake();
         let mut phase = self.phase.subscribe();
@@ -126,7 +125,7 @@ impl Server {
         }
     }
 
-    /// Why `connection` is no longer the server's.
+    /// Why `connection` was given up.
     pub(super) async fn outage_after(&self, connection: &Arc<Connection>) -> Option<Arc<Outage>> {
         let mut phase = self.phase.subscribe();
         let left =
@@ -171,7 +170,7 @@ impl Server {
                     backoff.was_up(up_since);
                     match end {
                         End::SessionLost if up_since.elapsed() < SHORTEST_SESSION => {
-                            End::Died("it forgets the session again and again".to_owned())
+                            End::Died("it loses the session again and again".to_owned())
                         }
                         end => end,
                     }
@@ -179,13 +178,13 @@ impl Server {
                 Err(error) if error.answers_discover && era == Era::Any => {
                     tracing::info!(
                         server = self.name,
-                        "the server is of the newer era after all; starting it anew"
+                        "the server supports the newer protocol after all; restarting it"
                     );
                     era = Era::Discover;
                     continue;
                 }
-                Err(NotOpened { reason, .. }) => {
-                    // The next try greets it the other way: some servers die of what they don't know.
+                Err(OpenError { reason, .. }) => {
+                    // The next attempt uses the other handshake: some servers die of requests that they don't know.
                     era = if era == Era::Any { Era::Initialize } else { Era::Any };
                     End::Died(reason)
                 }
@@ -193,10 +192,7 @@ impl Server {
             match end {
                 End::Closing => break,
                 End::SessionLost => {
-                    tracing::info!(
-                        server = self.name,
-                        "the server has forgotten the session; making a new one"
-                    );
+                    tracing::info!(server = self.name, "the server has lost the session; opening a new one");
                     continue;
                 }
                 End::Died(reason) => {
@@ -216,7 +212,7 @@ impl Server {
         self.phase.send_replace(Phase::Closed);
     }
 
-    async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), NotOpened> {
+    async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), OpenError> {
         let started = Instant::now();
         let (connection, service) = open(&self.name, &self.config, era, self.options.passthrough).await?;
         let left = self.config.startup_timeout.saturating_sub(started.elapsed());
@@ -239,12 +235,12 @@ impl Server {
         let connection = Arc::new(connection);
         self.store(tools);
         self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
-        // At each start, changed or not: whoever keeps the tools elsewhere may have missed the last time.
+        // At each start, even if the list is the same: the last registration may have failed.
         let _ = self.changes.send(self.name.clone());
         Ok((connection, service))
     }
 
-    /// Keeps the list; says whether it is another one.
+    /// Stores the list. Whether it differs from the last one.
     fn store(&self, tools: Vec<Tool>) -> bool {
         let mut known = self.tools.write();
         let changed = known.as_ref().is_none_or(|known| **known != tools);
@@ -254,7 +250,7 @@ impl Server {
         changed
     }
 
-    /// Until the connection ends. Whoever waits for an answer on it is told at once.
+    /// Watches the connection until it ends, and then fails its calls at once.
     async fn watch_over(self: &Arc<Self>, connection: &Arc<Connection>, service: Service) -> End {
         tokio::spawn(Arc::clone(self).follow_tools(Arc::clone(connection)));
         tokio::spawn(Arc::clone(self).listen(Arc::clone(connection)));
@@ -282,14 +278,14 @@ impl Server {
             End::Died(reason) => End::Died(connection.redactor.clean(&reason)),
             end => end,
         };
-        // Before anything that takes time.
+        // First, because the rest takes time.
         match &end {
             End::Died(reason) => {
                 let outage = Outage { reason: reason.clone(), next_try: None };
                 self.phase.send_replace(Phase::Down(Arc::new(outage)));
             }
             End::SessionLost => drop(self.phase.send_replace(Phase::Starting)),
-            // Closed is what it is when its process is gone.
+            // The supervisor sets `Closed` when the process is gone.
             End::Closing => {}
         }
         connection.ended.cancel();
@@ -301,7 +297,7 @@ impl Server {
         end
     }
 
-    /// Lists the tools anew whenever the server says that they changed.
+    /// Reads the list again when the server announces a change.
     async fn follow_tools(self: Arc<Self>, connection: Arc<Connection>) {
         loop {
             tokio::select! {
@@ -316,13 +312,13 @@ impl Server {
                 }
                 Err(reason) => {
                     let reason = connection.redactor.clean(&reason);
-                    tracing::warn!(server = self.name, %reason, "the changed list of tools could not be read");
+                    tracing::warn!(server = self.name, %reason, "can't read the changed list of tools");
                 }
             }
         }
     }
 
-    /// Since 2026-07-28 a server says that its tools changed only to those who listen.
+    /// Since 2026-07-28 a server announces changed tools only to subscribers.
     async fn listen(self: Arc<Self>, connection: Arc<Connection>) {
         let announces =
             connection.info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true));
@@ -333,7 +329,7 @@ impl Server {
         loop {
             let listening = async {
                 let mut subscription = connection.peer.listen(filter.clone()).await?;
-                // What changed before it was not announced.
+                // Earlier changes were not announced.
                 connection.tools_changed.notify_one();
                 while subscription.next().await?.is_some() {}
                 Ok(())
@@ -346,16 +342,16 @@ impl Server {
                 if let Some(broken) = Broken::of(&error) {
                     return connection.report(broken);
                 }
-                tracing::debug!(server = self.name, %error, "the subscription to its tools ended");
+                tracing::debug!(server = self.name, %error, "the subscription to changed tools ended");
             }
             tokio::select! {
-                () = tokio::time::sleep(LISTEN_AGAIN) => {}
+                () = tokio::time::sleep(RESUBSCRIBE) => {}
                 () = connection.ended.cancelled() => return,
             }
         }
     }
 
-    /// Asks a server behind HTTP whether it is still there; one that is only slow to answer is.
+    /// Probes an HTTP server. A slow answer isn't a failure.
     async fn probe(&self, connection: &Arc<Connection>) -> Broken {
         if !connection.has_http_session() {
             return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! What each server does, for people and for metrics.
+//! The state of each server, for people and metrics.
 
 use std::{
     sync::atomic::Ordering,
@@ -12,50 +12,48 @@ use super::{
     server::{Phase, Server},
 };
 
-/// Where a server is in its life.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ServerState {
-    /// Left out by the configuration.
+    /// Disabled in the configuration.
     Disabled,
-    /// Not needed yet.
+    /// Not used yet.
     Idle,
     /// Being started.
     Starting,
     /// Ready.
     Up,
-    /// It died or didn't start; it will be started again.
+    /// It died or didn't start; it will be restarted.
     Down,
     /// The proxy is shutting down.
     Closed,
 }
 
-/// What one server does.
+/// The status of a server.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ServerStatus {
-    /// Its name.
     pub name: String,
     /// `stdio` or `http`.
     pub transport: &'static str,
-    /// Where it is in its life.
     pub state: ServerState,
-    /// Its process, of those that we started.
+    /// Its process, if it runs on stdio.
     pub pid: Option<u32>,
-    /// The version of the protocol that it speaks.
+    /// Its protocol version.
     pub protocol: Option<String>,
-    /// How it calls itself, with its version.
+    /// Its own name and version.
     pub implementation: Option<String>,
-    /// How many tools it has, as last listed.
+    /// The number of tools in its last list.
     pub tools: Option<usize>,
-    /// How many calls wait for its answer.
+    /// Running calls.
     pub in_flight: usize,
-    /// How often it was started, or a start was tried.
+    /// Attempts to start it.
     pub starts: u64,
     /// Why it is down.
     pub reason: Option<String>,
-    /// When it is started again; `None` if it isn't down, or is being started right now.
+    /// When it is restarted; `None` if it isn't down, or is being restarted now.
     pub next_try: Option<Duration>,
 }
 

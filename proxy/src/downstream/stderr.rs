@@ -1,4 +1,4 @@
-//! What a server writes to its standard error: to the log, cut and rate-limited, and its last lines kept for messages.
+//! Logs a server's standard error, truncated and rate-limited, and keeps its last lines for error messages.
 
 use std::{
     collections::VecDeque,
@@ -12,23 +12,23 @@ use tokio::{
     sync::watch,
 };
 
-/// Longer lines are cut.
+/// Longer lines are truncated.
 const LONGEST_LINE: usize = 2_000;
 /// How many lines are kept, and how much of each.
 const KEPT_LINES: usize = 5;
 const KEPT_CHARACTERS: usize = 300;
-/// How many lines may be logged at once, and how many more each second.
+/// The rate limit of the log: lines at once, and lines a second.
 const BURST: f64 = 200.0;
 const LINES_A_SECOND: f64 = 20.0;
-/// How long the rest of the output of a process that ended may take to arrive.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long to wait for the rest of the output of a process that ended.
+const LAST_OUTPUT: Duration = Duration::from_millis(300);
 
-/// Takes secrets out of texts.
+/// Redacts secrets.
 #[derive(Clone, Default)]
 pub(super) struct Redactor(Arc<[String]>);
 
 impl Redactor {
-    /// `secrets` with longer ones first.
+    /// `secrets` sorted by length, longest first.
     pub(super) fn new(secrets: &[String]) -> Self {
         Self(secrets.into())
     }
@@ -70,10 +70,10 @@ impl LastLines {
         LastLines { lines, finished }
     }
 
-    /// The lines of a process that ended, when all of them are read.
+    /// The lines of a process that ended, after all of them were read.
     pub(super) async fn of_ended(&self) -> Vec<String> {
         let mut finished = self.finished.clone();
-        let _ = tokio::time::timeout(LAST_WORDS, finished.wait_for(|finished| *finished)).await;
+        let _ = tokio::time::timeout(LAST_OUTPUT, finished.wait_for(|finished| *finished)).await;
         self.lines.lock().iter().cloned().collect()
     }
 }
@@ -99,7 +99,7 @@ async fn read_all(stderr: impl AsyncRead + Unpin, mut clean: impl FnMut(&str) ->
             Ok(available) => {
                 let end = available.iter().position(|byte| *byte == b'\n');
                 let part = &available[..end.unwrap_or(available.len())];
-                // Whatever is too long is read and dropped: the server must never wait for us.
+                // The rest of a long line is read and dropped, so that the server never blocks.
                 line.extend_from_slice(&part[..part.len().min(LONGEST_LINE.saturating_sub(line.len()))]);
                 (end.map_or(available.len(), |end| end + 1), end.is_some())
             }
@@ -116,14 +116,14 @@ async fn read_all(stderr: impl AsyncRead + Unpin, mut clean: impl FnMut(&str) ->
     limit.report(server);
 }
 
-/// Without control characters, which could colour or fake lines of our log.
+/// Without control characters, which could colour or forge log lines.
 fn readable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut clean = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         if character == '\u{1b}' && characters.peek() == Some(&'[') {
-            // A colour: up to the letter that ends it.
+            // An escape sequence, up to its final letter.
             characters.next();
             while characters.next_if(|c| !c.is_ascii_alphabetic()).is_some() {}
             characters.next();
@@ -167,7 +167,7 @@ impl Limit {
     fn report(&mut self, server: &str) {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
-            tracing::warn!(target: "pml::server::stderr", server, dropped, "too many lines; some were left out");
+            tracing::warn!(target: "pml::server::stderr", server, dropped, "too many lines; some were dropped");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Sees every message of a connection in the order of the wire, which rmcp's handlers don't keep.
+//! Observes all messages of a connection in wire order, which rmcp's handlers don't keep.
 //!
-//! Progress goes from here straight to the call that it belongs to, before the call's result can overtake it; it never
-//! goes backwards and never arrives after the result. So do log messages. And it knows whose calls are under way.
+//! Progress and log messages go from here directly to their call, so that its result can't overtake them. The tap also
+//! tracks which client's calls are running.
 
 #![expect(deprecated, reason = "logging is, but servers use it")]
 
@@ -26,46 +26,43 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::client::Client;
+use super::client::CallingClient;
 
-/// How far a call is, in the server's own measure.
+/// The progress of a call, in the server's own units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Only grows.
     pub progress: f64,
-    /// What it grows to, if known.
     pub total: Option<f64>,
-    /// What is being done.
     pub message: Option<String>,
 }
 
-/// Put into a request's extensions: the call that it is.
+/// The call that a request is, in its extensions.
 #[derive(Clone)]
 pub(super) struct OpenCall {
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<CallingClient>,
     pub(super) clock: Clock,
-    /// For the log: the request that it belongs to.
+    /// The client's request, for the log.
     pub(super) span: Span,
-    /// Cancelled when it was answered or given up.
+    /// Cancelled when it is answered or given up.
     pub(super) over: CancellationToken,
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
 }
 
-/// A transport with an ear.
+/// A transport that observes its messages.
 pub(super) struct Tap<T> {
     pub(super) inner: T,
     pub(super) tools_changed: Arc<Notify>,
-    pub(super) calls: Arc<Calls>,
+    pub(super) calls: Arc<OpenCalls>,
     pub(super) probe: Probe,
 }
 
-/// Which era a server is of is asked with `server/discover`. One that is slow to start answers when the wait for that is
-/// over and it has been greeted in the older way. rmcp takes that answer for a wrong one to the greeting.
+/// `server/discover` finds the era of a server. One that starts slowly answers it after rmcp has fallen back to
+/// `initialize`, and rmcp takes that answer for an invalid one to `initialize`.
 #[derive(Default)]
 pub(super) struct Probe {
     asked: Option<RequestId>,
     given_up: bool,
-    /// It does know the newer era.
+    /// It supports the newer era.
     pub(super) answered_late: Arc<AtomicBool>,
 }
 
@@ -78,29 +75,29 @@ impl Probe {
         }
     }
 
-    /// Whether this is an answer that nobody waits for any more.
+    /// Whether this answers the request that was given up.
     fn is_late(&self, id: Option<&RequestId>) -> bool {
         self.given_up && id.is_some() && id == self.asked.as_ref()
     }
 }
 
-/// The calls under way, as they were sent.
+/// The running calls, in the order in which they were sent.
 #[derive(Default)]
-pub(super) struct Calls {
-    sent: Mutex<Vec<Sent>>,
-    /// Those that go past rmcp. Nobody can be asked for them.
+pub(super) struct OpenCalls {
+    sent: Mutex<Vec<SentCall>>,
+    /// The number of raw calls, which have no client to ask.
     passed_through: AtomicUsize,
 }
 
-struct Sent {
+struct SentCall {
     id: RequestId,
     token: Option<ProgressToken>,
     call: OpenCall,
     last: f64,
 }
 
-impl Sent {
-    /// Whether a question that came so may be this call's.
+impl SentCall {
+    /// Whether a question from this origin may be the call's.
     fn may_ask(&self, origin: Option<&InboundStreamOrigin>) -> bool {
         match origin {
             Some(InboundStreamOrigin::OutboundRequest(id)) => self.id == *id,
@@ -109,23 +106,23 @@ impl Sent {
     }
 }
 
-/// Why a question has no addressee.
+/// Why a question can't be routed to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Nobody {
+pub(super) enum NoAddressee {
     #[error("the server asked outside of a call")]
     NoCall,
-    #[error("calls of several clients are under way at the server, and it doesn't say which one it asks")]
+    #[error("calls of several clients are running at the server, and it doesn't say which one it asks")]
     SeveralClients,
-    #[error("the call has no client to be asked")]
+    #[error("the call has no client to ask")]
     NoClient,
 }
 
-impl Calls {
+impl OpenCalls {
     fn open(&self, id: RequestId, token: Option<ProgressToken>, call: OpenCall) {
         let mut calls = self.sent.lock();
-        // Those that never got an answer, because they couldn't be sent.
+        // Drops those that couldn't be sent.
         calls.retain(|sent| !sent.call.over.is_cancelled());
-        calls.push(Sent { id, token, call, last: f64::NEG_INFINITY });
+        calls.push(SentCall { id, token, call, last: f64::NEG_INFINITY });
     }
 
     fn close(&self, id: &RequestId) {
@@ -135,27 +132,28 @@ impl Calls {
         }
     }
 
-    /// The call during which the server says something.
-    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Result<OpenCall, Nobody> {
+    /// The call to which a message of the server belongs.
+    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Result<OpenCall, NoAddressee> {
         let calls = self.sent.lock();
         if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             let sent = calls.iter().find(|sent| sent.id == *id);
-            return sent.map(|sent| sent.call.clone()).ok_or(Nobody::NoCall);
+            return sent.map(|sent| sent.call.clone()).ok_or(NoAddressee::NoCall);
         }
         let mut open = calls.iter().rev().map(|sent| &sent.call).filter(|call| !call.over.is_cancelled());
         let has_raw_calls = self.passed_through.load(Ordering::Relaxed) > 0;
-        let newest = open.next().ok_or(if has_raw_calls { Nobody::NoClient } else { Nobody::NoCall })?;
-        let session = |call: &OpenCall| call.client.as_ref().map(Client::session);
+        let newest =
+            open.next().ok_or(if has_raw_calls { NoAddressee::NoClient } else { NoAddressee::NoCall })?;
+        let session = |call: &OpenCall| call.client.as_ref().map(CallingClient::session);
         if !has_raw_calls && open.all(|call| session(call) == session(newest)) {
             Ok(newest.clone())
         } else {
-            Err(Nobody::SeveralClients)
+            Err(NoAddressee::SeveralClients)
         }
     }
 
-    /// Until none of the calls that may be waiting for what the server asks is under way: behind stdio it doesn't say which
-    /// one it is, and the end of another must not take its question back.
-    pub(super) async fn none_waits(&self, origin: Option<&InboundStreamOrigin>) {
+    /// Waits until all calls that may have asked a question have ended: over stdio the server doesn't say which one asks, and
+    /// the end of another call must not withdraw the question.
+    pub(super) async fn askers_ended(&self, origin: Option<&InboundStreamOrigin>) {
         let ends: Vec<CancellationToken> = {
             let calls = self.sent.lock();
             calls.iter().filter(|sent| sent.may_ask(origin)).map(|sent| sent.call.over.clone()).collect()
@@ -165,7 +163,7 @@ impl Calls {
         }
     }
 
-    /// Stops the time of the calls that may be waiting for what the server asks: if it doesn't say which, of all.
+    /// Pauses the timeouts of the calls that may have asked: over stdio, of all.
     pub(super) fn pause(&self, origin: Option<&InboundStreamOrigin>) -> Vec<Pause> {
         let calls = self.sent.lock();
         calls.iter().filter(|sent| sent.may_ask(origin)).map(|sent| sent.call.clock.pause()).collect()
@@ -173,14 +171,14 @@ impl Calls {
 
     fn progress(&self, progress: ProgressNotificationParam) {
         let mut calls = self.sent.lock();
-        let of_token = |sent: &&mut Sent| sent.token.as_ref() == Some(&progress.progress_token);
+        let of_token = |sent: &&mut SentCall| sent.token.as_ref() == Some(&progress.progress_token);
         let Some(sent) = calls.iter_mut().find(of_token) else { return };
         if let Some(sink) = &sent.call.progress
             && progress.progress > sent.last
         {
             sent.last = progress.progress;
             let ProgressNotificationParam { progress, total, message, .. } = progress;
-            // Nobody may be listening any more.
+            // The receiver may be gone.
             let _ = sink.send(Progress { progress, total, message });
         }
     }
@@ -191,15 +189,15 @@ impl Calls {
         }
     }
 
-    /// Counts a raw call while the guard lives.
+    /// Counts a raw call until the guard is dropped.
     pub(super) fn raw_call_started(self: &Arc<Self>) -> RawCall {
         self.passed_through.fetch_add(1, Ordering::Relaxed);
         RawCall(self.clone())
     }
 }
 
-/// A raw call that is running.
-pub(super) struct RawCall(Arc<Calls>);
+/// A running raw call.
+pub(super) struct RawCall(Arc<OpenCalls>);
 
 impl Drop for RawCall {
     fn drop(&mut self) {
@@ -291,9 +289,12 @@ mod tests {
 
     use super::{Probe, Tap};
 
-    /// What is heard when the wait for `server/discover` is over, the server was greeted with `initialize`, and then
-    /// answers both; and whether it is known to be of the newer era.
-    async fn heard_late(to_discover: Value, to_initialize: Value) -> (RxJsonRpcMessage<RoleClient>, bool) {
+    /// The first message that rmcp receives if the server answers `server/discover` after the fallback to `initialize`, and
+    /// whether the server is known to support the newer era.
+    async fn received_after_fallback(
+        to_discover: Value,
+        to_initialize: Value,
+    ) -> (RxJsonRpcMessage<RoleClient>, bool) {
         let (ours, mut server) = tokio::io::duplex(64 * 1024);
         let (input, output) = tokio::io::split(ours);
         let probe = Probe::default();
@@ -320,18 +321,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_slow_to_start_is_greeted_all_the_same() {
+    async fn a_late_answer_to_discover_does_not_break_the_handshake() {
         let info = json!({"name": "slow", "version": "1"});
         let unknown = json!({"error": {"code": -32601, "message": "Method not found"}});
         let greeting =
             json!({"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}});
-        let (heard, is_newer) = heard_late(unknown, greeting.clone()).await;
+        let (heard, is_newer) = received_after_fallback(unknown, greeting.clone()).await;
         assert_eq!((id(&heard), is_newer), (json!(1), false));
         let discovered = json!({"result": {
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {},
             "serverInfo": info, "ttlMs": 0, "cacheScope": "private",
         }});
-        let (heard, is_newer) = heard_late(discovered, greeting).await;
+        let (heard, is_newer) = received_after_fallback(discovered, greeting).await;
         assert_eq!((id(&heard), is_newer), (json!(1), true));
     }
 }

@@ -1,4 +1,4 @@
-//! A response body that holds something until it has been sent, and may end when its token is revoked.
+//! A response body that holds a guard until it is sent, and may end when its token is revoked.
 
 use std::{
     pin::Pin,
@@ -14,7 +14,7 @@ use crate::{tokens::Revocation, weight::Weight};
 
 pub(super) struct HeldBody<T> {
     inner: Body,
-    /// Only a stream ends with its token; an answer goes out whole.
+    /// Only streams end with their token; an answer is always completed.
     ends: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<Revocation>)>,
     weight: Option<Weight>,
     _until_sent: T,
@@ -25,13 +25,12 @@ impl<T> HeldBody<T> {
         HeldBody { inner, ends: None, weight: None, _until_sent: until_sent }
     }
 
-    /// The same, whose answer has this weight.
-    pub(super) fn of(mut self, weight: Weight) -> HeldBody<T> {
+    pub(super) fn with_weight(mut self, weight: Weight) -> HeldBody<T> {
         self.weight = Some(weight);
         self
     }
 
-    /// The same, which ends with its token.
+    /// Ends the body when the token is revoked.
     pub(super) fn until(mut self, revoked: Option<Arc<Revocation>>) -> HeldBody<T> {
         self.ends = revoked.map(|revoked| (Box::pin(revoked.signal().cancelled_owned()), revoked));
         self

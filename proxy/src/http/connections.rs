@@ -1,6 +1,6 @@
-//! The open connections: how many there may be, what each waits for, and which of them goes when others need its place.
+//! The open connections: their number, their timeouts, and which one is evicted to make room.
 //!
-//! One sweep looks after all time limits. A timer for each request would cost each request something.
+//! One periodic sweep checks all timeouts, which is cheaper than a timer for each request.
 
 use std::{
     collections::HashMap,
@@ -29,29 +29,29 @@ struct State {
     last_id: u64,
 }
 
-/// One connection, as those see it who serve it.
+/// An open connection.
 pub(super) struct Connection {
     id: u64,
-    /// What the limit by address counts it under, if there is one.
+    /// The address that it counts for, if there is a limit by address.
     counted_as: Option<IpAddr>,
     activity: Mutex<Activity>,
-    /// Cancelled when it must go at once.
+    /// Cancelled when it must be closed at once.
     closed: CancellationToken,
 }
 
 struct Activity {
     waits_for: WaitsFor,
     since: Instant,
-    /// Requests whose answers haven't been sent whole.
+    /// Requests whose answers aren't completely sent.
     requests: usize,
     is_http2: bool,
-    /// Whether a request on it was let in.
+    /// Whether a request on it passed the guard.
     is_let_in: bool,
-    /// Since when the other side takes nothing.
+    /// Since when the client reads nothing.
     blocked: Option<Instant>,
 }
 
-/// What a connection without a request under way waits for.
+/// What a connection without a running request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Handshake,
@@ -59,7 +59,7 @@ enum WaitsFor {
     NextRequest,
 }
 
-/// Why a connection isn't taken.
+/// Why a connection isn't accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     InAll,
@@ -67,7 +67,7 @@ pub(super) enum Full {
 }
 
 impl Full {
-    pub(super) fn reason(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Full::InAll => "connections",
             Full::Address => "address",
@@ -84,7 +84,7 @@ impl Connections {
         self.lock().open.len()
     }
 
-    /// A place for one more; if there is none, one that serves nobody goes. `is_proxy` stands for many clients.
+    /// A slot for a new connection; if there is none, an idle connection is evicted. A trusted proxy stands for many clients.
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -124,12 +124,12 @@ impl Connections {
         Ok(Admitted { connection, connections: self.clone() })
     }
 
-    /// Makes room without a limit having been reached, for when the system has no more to give.
+    /// Evicts a connection because the system has run out of files.
     pub(super) fn make_room(&self) {
         self.evict(&mut self.lock(), |_| true);
     }
 
-    /// Closes the one that waits for the longest time, first among those on which nobody was ever let in.
+    /// Closes the connection that has been idle longest, first among those on which no request passed the guard.
     fn evict(&self, state: &mut State, may_go: impl Fn(&Connection) -> bool) -> bool {
         let candidates = state.open.values().filter(|connection| may_go(connection));
         let waiting = candidates.filter_map(|connection| {
@@ -144,7 +144,7 @@ impl Connections {
         true
     }
 
-    /// Closes those that have waited for too long, until `stop`.
+    /// Closes connections that timed out, until `stop`.
     pub(super) async fn sweep(self: Arc<Self>, stop: CancellationToken) {
         let limits = &self.limits;
         let shortest = limits.header_timeout.min(limits.idle_timeout).min(limits.send_timeout);
@@ -208,7 +208,7 @@ impl State {
     }
 }
 
-/// A connection's place, given back when dropped.
+/// A connection's slot, freed when dropped.
 pub(super) struct Admitted {
     pub connection: Arc<Connection>,
     connections: Arc<Connections>,
@@ -221,7 +221,7 @@ impl Drop for Admitted {
 }
 
 impl Connection {
-    /// Waits until it must go at once.
+    /// Waits until it must be closed at once.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -232,7 +232,7 @@ impl Connection {
         activity.since = Instant::now();
     }
 
-    /// Bytes have come. In HTTP/2 they may be anything; there the time between requests is all that counts.
+    /// Bytes have arrived. In HTTP/2 they needn't belong to a request, so only the idle timeout counts there.
     pub(super) fn received(&self) {
         let mut activity = self.lock();
         if activity.requests == 0 && activity.waits_for == WaitsFor::NextRequest && !activity.is_http2 {
@@ -245,17 +245,17 @@ impl Connection {
         self.lock().blocked = is_blocked.then(Instant::now);
     }
 
-    /// A request on it is one of somebody who may ask: it is the last to go.
+    /// A request on it passed the guard: it is evicted last.
     pub(super) fn let_in(&self) {
         self.lock().is_let_in = true;
     }
 
-    /// A request has come; it is under way until what this gives is dropped.
-    pub(super) fn begin_request(self: &Arc<Self>, version: Version) -> UnderWay {
+    /// Counts a request until the guard is dropped.
+    pub(super) fn begin_request(self: &Arc<Self>, version: Version) -> RequestGuard {
         let mut activity = self.lock();
         activity.requests += 1;
         activity.is_http2 = version == Version::HTTP_2;
-        UnderWay(self.clone())
+        RequestGuard(self.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Activity> {
@@ -263,9 +263,9 @@ impl Connection {
     }
 }
 
-pub(super) struct UnderWay(Arc<Connection>);
+pub(super) struct RequestGuard(Arc<Connection>);
 
-impl Drop for UnderWay {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut activity = self.0.lock();
         activity.requests -= 1;
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_makes_room_for_who_comes() {
+    fn idle_connections_make_room_for_new_ones() {
         let connections = connections(3, None);
         let admit = |last| connections.admit(address(last), false, false);
         let (silent, works, idle) = (admit(1).unwrap(), admit(2).unwrap(), admit(3).unwrap());
@@ -318,7 +318,7 @@ mod tests {
         drop(idle.connection.begin_request(Version::HTTP_11));
         idle.connection.let_in();
         let fourth = admit(4).unwrap();
-        assert!(is_closed(&silent) && !is_closed(&idle), "who never said anything goes first");
+        assert!(is_closed(&silent) && !is_closed(&idle), "a silent connection is evicted first");
         let _its_call = fourth.connection.begin_request(Version::HTTP_11);
         let fifth = admit(5).unwrap();
         assert!(is_closed(&idle));
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(admit(6).err(), Some(Full::InAll));
         assert!(!is_closed(&works) && connections.count() == 3);
         drop((silent, idle));
-        assert_eq!(connections.count(), 3, "their places were given away already");
+        assert_eq!(connections.count(), 3, "their slots are taken already");
     }
 
     #[test]
@@ -339,13 +339,16 @@ mod tests {
         assert!(admit(2, false).is_ok() && admit(1, true).is_ok());
         drop(busy);
         let _third = admit(1, false).unwrap();
-        assert!(is_closed(&held[0]) && !is_closed(&held[1]), "its own that waits for the longest time goes");
+        assert!(
+            is_closed(&held[0]) && !is_closed(&held[1]),
+            "the one of this address that is idle longest is evicted"
+        );
         drop(held);
         assert!(connections.lock().of_address.len() == 1);
     }
 
     #[test]
-    fn time_limits_are_those_of_what_is_waited_for() {
+    fn each_state_has_its_timeout() {
         let connections = connections(100, None);
         let admitted = connections.admit(address(1), false, true).unwrap();
         let connection = &admitted.connection;

@@ -1,4 +1,4 @@
-//! The front door: accepts connections, within limits that hold before a byte is read, and serves HTTP on them.
+//! Accepts connections, within limits that apply before a byte is read, and serves HTTP on them.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -24,32 +24,32 @@ use tower_service::Service;
 
 use super::{
     body::HeldBody,
-    connections::{Admitted, Connection, Connections, UnderWay},
+    connections::{Admitted, Connection, Connections, RequestGuard},
     forwarded::{Sender, is_trusted, sender},
-    refused::Refused,
+    refused::{Reason, Refused},
     tls::Tls,
     watched::WatchedIo,
 };
-use crate::{metrics::Metrics, rebinding::asked_as};
+use crate::{metrics::Metrics, rebinding::requested_host};
 
-/// The longest head of a request, and what may be read ahead of a body.
+/// The largest head of a request, and the read buffer of a body.
 const LONGEST_HEAD: usize = 64 * 1024;
-/// The same for HTTP/2, where it is counted without compression.
+/// The largest head in HTTP/2, before compression.
 const LONGEST_HEADERS: u32 = 32 * 1024;
-/// Requests at the same time on one connection of HTTP/2.
+/// Concurrent requests on one HTTP/2 connection.
 const STREAMS: u32 = 128;
-/// What a client may send ahead in HTTP/2: on one stream, and on all of a connection together.
+/// The flow control windows of HTTP/2: of a stream, and of a connection.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 256 * 1024;
-/// How often the other side is asked whether it is still there, and how long it may take to say so.
-const PULSE: Duration = Duration::from_secs(30);
-const PULSE_ANSWER: Duration = Duration::from_secs(20);
-/// When the system has no more connections to give.
-const BREATH: Duration = Duration::from_millis(100);
+/// Keep-alive: how often the client is probed, and how long it may take to answer.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The pause after the system refused a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Who sent a request, and on which connection.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct HttpPeer {
     pub sender: Sender,
     pub connection: Arc<Connection>,
 }
@@ -60,9 +60,9 @@ pub(super) struct Door {
     pub trusted_proxies: Vec<IpNet>,
     pub metrics: Arc<Metrics>,
     pub router: Router,
-    /// Cancelled when no new connections are wanted, and those that are idle must end.
+    /// Cancelled when no new connections are accepted and idle ones must end.
     pub stop_accepting: CancellationToken,
-    /// Cancelled when everything must end.
+    /// Cancelled when everything must stop.
     pub stop: CancellationToken,
 }
 
@@ -79,9 +79,9 @@ impl Door {
                     Ok((stream, peer)) => self.clone().receive(stream, peer, &served),
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
-                        tracing::error!(%error, "no connection can be taken; one that waits is closed");
+                        tracing::error!(%error, "can't accept a connection; evicting an idle one");
                         self.connections.make_room();
-                        tokio::time::sleep(BREATH).await;
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
             }
@@ -96,17 +96,17 @@ impl Door {
         match self.connections.admit(peer.ip(), is_proxy, self.tls.is_some()) {
             Ok(admitted) => drop(served.spawn(self.attend(stream, peer, admitted))),
             Err(full) => {
-                self.metrics.connection_refused(full.reason());
-                tracing::debug!(%peer, reason = full.reason(), "connection refused");
+                self.metrics.connection_refused(full.label());
+                tracing::debug!(%peer, reason = full.label(), "connection refused");
             }
         }
     }
 
     async fn attend(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, admitted: Admitted) {
-        // Answers are small; waiting for more of them only delays.
+        // Answers are small, and Nagle's algorithm would delay them.
         let _ = stream.set_nodelay(true);
-        // Who has gone without a word holds no stream open for ever.
-        let keepalive = TcpKeepalive::new().with_time(PULSE * 2).with_interval(PULSE_ANSWER);
+        // Detects clients that vanished without closing their streams.
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE * 2).with_interval(KEEPALIVE_TIMEOUT);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
         let connection = admitted.connection.clone();
         let Some(tls) = &self.tls else { return self.speak(stream, peer, connection).await };
@@ -122,7 +122,7 @@ impl Door {
             }
             Err(error) => {
                 self.metrics.connection_refused("tls");
-                tracing::debug!(%peer, %error, "no TLS connection");
+                tracing::debug!(%peer, %error, "the TLS handshake failed");
             }
         }
     }
@@ -161,16 +161,17 @@ impl Door {
         mut request: Request<Incoming>,
         peer: SocketAddr,
         connection: Arc<Connection>,
-    ) -> impl Future<Output = Result<Response<HeldBody<UnderWay>>, Infallible>> + Send + use<> {
+    ) -> impl Future<Output = Result<Response<HeldBody<RequestGuard>>, Infallible>> + Send + use<> {
         let under_way = connection.begin_request(request.version());
-        let answer = match self.look_at(&request, peer) {
+        let answer = match self.check(&request, peer) {
             Ok(sender) => {
-                request.extensions_mut().insert(Client { sender, connection });
+                request.extensions_mut().insert(HttpPeer { sender, connection });
                 Ok(self.router.clone().call(request.map(Body::new)))
             }
             Err(refused) => {
-                self.metrics.refused(refused.reason);
-                tracing::info!(%peer, status = refused.status.as_u16(), reason = refused.reason, "refused");
+                let reason = refused.reason.label();
+                self.metrics.refused(reason);
+                tracing::info!(%peer, status = refused.status.as_u16(), reason, "refused");
                 Err(refused)
             }
         };
@@ -183,17 +184,17 @@ impl Door {
         }
     }
 
-    /// What must hold for every request, whatever it asks for.
-    fn look_at(&self, request: &Request<Incoming>, peer: SocketAddr) -> Result<Sender, Refused> {
+    /// The checks of all requests, including those for health and metrics.
+    fn check(&self, request: &Request<Incoming>, peer: SocketAddr) -> Result<Sender, Refused> {
         let headers = request.headers();
-        asked_as(request.uri(), request.version(), headers)
-            .map_err(|error| Refused::bad_request("host", error.to_string()))?;
+        requested_host(request.uri(), request.version(), headers)
+            .map_err(|error| Refused::bad_request(Reason::Host, error.to_string()))?;
         sender(peer.ip(), self.tls.is_some(), headers, &self.trusted_proxies)
-            .map_err(|error| Refused::bad_request("forwarded", error.to_string()))
+            .map_err(|error| Refused::bad_request(Reason::Forwarded, error.to_string()))
     }
 }
 
-/// HTTP/1 and HTTP/2. The limits in time are those of [`Connections`].
+/// HTTP/1 and HTTP/2. [`Connections`] has the timeouts.
 fn protocols() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(LONGEST_HEAD);
@@ -204,8 +205,8 @@ fn protocols() -> auto::Builder<TokioExecutor> {
         .max_header_list_size(LONGEST_HEADERS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .keep_alive_interval(PULSE)
-        .keep_alive_timeout(PULSE_ANSWER);
+        .keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT);
     builder
 }
 

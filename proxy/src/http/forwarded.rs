@@ -1,4 +1,4 @@
-//! Who stands behind a reverse proxy: `Forwarded` and `X-Forwarded-For` are believed from configured proxies only.
+//! The client behind a reverse proxy: `Forwarded` and `X-Forwarded-For` are trusted only from configured proxies.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -8,24 +8,24 @@ use ipnet::IpNet;
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Where a request comes from, as far as that can be known.
+/// Where a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sender {
     pub address: IpAddr,
     /// Whether it was sent on this machine.
     pub is_local: bool,
-    /// Whether nobody on the way could read it.
+    /// Whether it was encrypted on the way to the nearest proxy.
     pub is_encrypted: bool,
 }
 
-/// A proxy that passes on one of the headers as the client wrote it.
+/// The reverse proxy forwards one of the headers unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "Forwarded and X-Forwarded-For name different clients; the reverse proxy must set one and remove the other."
+    "Forwarded and X-Forwarded-For name different clients; configure the reverse proxy to set one and remove the other."
 )]
 pub(super) struct Contradiction;
 
-/// What limits by address count by: whoever has one IPv6 address has its whole /64.
+/// The key of limits by address: an IPv6 client has a whole /64.
 pub(super) fn limited_by(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
@@ -37,7 +37,7 @@ pub(super) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|net| net.contains(&address.to_canonical()))
 }
 
-/// The rightmost address that isn't one of a trusted proxy, if the connection comes from such a one.
+/// The rightmost address that isn't a trusted proxy's, if the connection comes from a trusted proxy.
 pub(super) fn sender(
     peer: IpAddr,
     is_encrypted: bool,
@@ -54,7 +54,7 @@ pub(super) fn sender(
         behind(peer, &hops, trusted)
     });
     let by_custom = values(headers, &FOR).map(|hops| {
-        // The other header says nothing of the hops, only how the first of them was made.
+        // X-Forwarded-Proto isn't by hop; its last value is the nearest proxy's.
         let proto = values(headers, &PROTO).and_then(|protos| protos.last().copied());
         let is_encrypted = proto.map(|proto| proto.eq_ignore_ascii_case("https"));
         let hops: Vec<Hop> =
@@ -68,7 +68,7 @@ pub(super) fn sender(
     }
 }
 
-/// All elements of a header, whichever number of lines it has; none if it isn't there. What can't be read is kept as such.
+/// All elements of a header, on any number of lines. Unreadable ones are kept as empty.
 fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>> {
     let lines = headers.get_all(name);
     headers.contains_key(name).then(|| {
@@ -77,7 +77,7 @@ fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>>
     })
 }
 
-/// One step of the way: who came to a proxy, and how.
+/// One hop: who connected to a proxy, and how.
 struct Hop {
     address: Option<IpAddr>,
     is_encrypted: Option<bool>,
@@ -100,7 +100,7 @@ impl Hop {
     }
 }
 
-/// With or without a port, in brackets or not; `unknown` and made-up names are none.
+/// With or without port and brackets; none for `unknown` and obfuscated names.
 fn parse_address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let address = bare.parse().or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
@@ -108,7 +108,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 }
 
 fn behind(peer: IpAddr, hops: &[Hop], trusted: &[IpNet]) -> Sender {
-    // The last address that is known for sure: whoever sent it is named by a proxy that we trust.
+    // The last address that a trusted proxy reported.
     let mut nearest = Sender { address: peer, is_local: false, is_encrypted: false };
     for hop in hops.iter().rev() {
         let Some(address) = hop.address else { return nearest };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_trusted_proxies_are_believed() {
+    fn only_trusted_proxies_count() {
         let spoofed = [("x-forwarded-for", "127.0.0.1"), ("forwarded", "for=127.0.0.1;proto=https")];
         let stranger = asked("192.0.2.9", &spoofed).unwrap();
         assert_eq!(stranger.address.to_string(), "192.0.2.9");
@@ -182,11 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_ends_the_way_at_the_last_proxy() {
+    fn an_unreadable_hop_ends_the_chain_at_the_last_proxy() {
         for value in ["for=unknown", "for=_hidden", "", "nonsense"] {
             let sender = asked("127.0.0.1", &[("forwarded", value)]).unwrap();
             assert_eq!(sender.address.to_string(), "127.0.0.1", "{value}");
-            assert!(!sender.is_local, "somebody else stands behind it: {value}");
+            assert!(!sender.is_local, "another client is behind it: {value}");
         }
         assert_eq!(address("127.0.0.1", &[("x-forwarded-for", "x, 10.1.1.1")]), "10.1.1.1");
         assert!(asked("127.0.0.1", &[]).unwrap().is_local);

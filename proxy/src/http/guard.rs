@@ -1,4 +1,4 @@
-//! The checks before every MCP request over HTTP: credentials, limits, and whose session it is.
+//! The checks of every MCP request over HTTP: host and origin, credentials, limits, and the owner of the session.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -15,25 +15,25 @@ use http::{
 
 use super::{
     body::HeldBody,
-    door::Client,
+    door::HttpPeer,
     forwarded::limited_by,
     incoming::BodyLimits,
     limits::{HttpLimits, Key, Load, SESSIONS, TooMuch},
     passthrough::Passthrough,
-    refused::Refused,
+    refused::{Reason, Refused},
     session::{OwnedSessions, PROTOCOL_VERSION, REQUESTER, SESSION_ID},
     whole,
 };
 use crate::{
     app::App,
     presence::Presence,
-    rebinding::{HostPattern, OriginPattern, asked_as, is_named, is_of_allowed_page},
+    rebinding::{HostPattern, OriginPattern, is_allowed_host, is_allowed_origin, requested_host},
     scope::{Caller, Identity, new_request_id},
     tokens::Accepted,
     weight::Weight,
 };
 
-/// How long a refusal takes that the client should have waited for.
+/// How long a refusal for the rate limit is held back.
 const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 const REQUEST_ID: &str = "x-request-id";
 const METHOD: &str = "mcp-method";
@@ -46,34 +46,34 @@ pub(super) struct Gate {
     pub sessions: Arc<OwnedSessions>,
     pub passthrough: Option<Passthrough>,
     pub bodies: BodyLimits,
-    /// The names under which it may be asked.
+    /// Allowed hosts.
     pub hosts: Vec<HostPattern>,
-    /// Whose pages may ask.
+    /// Allowed web origins.
     pub origins: Vec<OriginPattern>,
     pub require_token: bool,
 }
 
 pub(super) async fn guard(
     State(gate): State<Arc<Gate>>,
-    Extension(client): Extension<Client>,
+    Extension(peer): Extension<HttpPeer>,
     request: Request,
     next: Next,
 ) -> Response {
     let request_id = request_id(request.headers());
-    let mut response = match gate.let_in(&client, request, next, &request_id).await {
+    let mut response = match gate.let_in(&peer, request, next, &request_id).await {
         Ok(response) => response,
         Err(refused) => {
-            gate.app.metrics.refused(refused.reason);
-            if refused.reason == Load::Rate.reason() {
-                // Whoever asks again at once would keep the proxy busy with refusals.
+            gate.app.metrics.refused(refused.reason.label());
+            if refused.reason == Reason::Overload(Load::Rate) {
+                // Slows down clients that retry without a pause.
                 tokio::time::sleep(SLOW_REFUSAL).await;
             }
             tracing::info!(
                 request_id,
-                client = %client.sender.address,
-                encrypted = client.sender.is_encrypted,
+                client = %peer.sender.address,
+                encrypted = peer.sender.is_encrypted,
                 status = refused.status.as_u16(),
-                reason = refused.reason,
+                reason = refused.reason.label(),
                 "refused"
             );
             refused.into_response()
@@ -88,15 +88,15 @@ pub(super) async fn guard(
 impl Gate {
     async fn let_in(
         &self,
-        client: &Client,
+        peer: &HttpPeer,
         request: Request,
         next: Next,
         request_id: &str,
     ) -> Result<Response, Refused> {
         self.check_names(&request)?;
-        let address = limited_by(client.sender.address);
+        let address = limited_by(peer.sender.address);
         let accepted = self.authenticate(address, request.headers()).await?;
-        client.connection.let_in();
+        peer.connection.let_in();
         let identity = accepted.principal.identity.clone();
         let key = match &identity {
             Identity::Configured => Key::Address(address),
@@ -106,7 +106,7 @@ impl Gate {
         self.check_session(&request, &identity)?;
         let streams = is_stream(&request);
         let (head, body) = request.into_parts();
-        // A body that isn't there yet takes nobody's place.
+        // Read first, so that a slow body holds no permit.
         let body = match head.method {
             Method::POST => self.bodies.read(body, &key, &self.limits).await?,
             _ => Bytes::new(),
@@ -138,37 +138,33 @@ impl Gate {
             .get(CONTENT_TYPE)
             .and_then(|kind| kind.to_str().ok())
             .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"));
-        let mut response = REQUESTER.scope(identity, weight.carried(next.run(request))).await;
-        // It is done, not only accepted; the SDKs for Python warn of anything but 200 and 204.
+        let mut response = REQUESTER.scope(identity, weight.drive(next.run(request))).await;
+        // The session is closed, not only accepted; the Python SDKs warn of anything but 200 and 204.
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
-        // rmcp blames the type of the body for what is in it.
+        // rmcp answers 415 if the content is invalid, too.
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return Err(Refused::not_a_message(&sent));
         }
         if !streams {
-            response = weight.carried(whole::at_once(response)).await;
+            response = weight.drive(whole::at_once(response)).await;
         }
-        // A call that runs may finish; a stream would go on telling.
+        // A running call may finish; a stream must not continue.
         let ends_with = streams.then_some(accepted.revoked);
-        let held = |body| HeldBody::holding(body, (permit, here)).of(weight).until(ends_with);
+        let held = |body| HeldBody::holding(body, (permit, here)).with_weight(weight).until(ends_with);
         Ok(response.map(|body| Body::new(held(body))))
     }
 
-    /// A page whose name was made to point here comes under its own name.
+    /// Protects against DNS rebinding: a page whose name resolves to this machine still sends its own name.
     fn check_names(&self, request: &Request) -> Result<(), Refused> {
-        let asked = asked_as(request.uri(), request.version(), request.headers());
-        let forbidden = |message| Err(Refused::new(StatusCode::FORBIDDEN, "host", message));
-        if !is_named(asked.ok().flatten(), &self.hosts) {
-            return forbidden(
-                "The Host header isn't an allowed name; add it to allowed_hosts (--allowed-hosts).",
-            );
+        let host = requested_host(request.uri(), request.version(), request.headers());
+        let forbidden = |message| Err(Refused::new(StatusCode::FORBIDDEN, Reason::Host, message));
+        if !is_allowed_host(host.ok().flatten(), &self.hosts) {
+            return forbidden("The Host isn't allowed; add it to allowed_hosts (--allowed-hosts).");
         }
-        if !is_of_allowed_page(request.headers(), &self.origins) {
-            return forbidden(
-                "Pages of this Origin may not ask; add it to allowed_origins (--allowed-origins).",
-            );
+        if !is_allowed_origin(request.headers(), &self.origins) {
+            return forbidden("The Origin isn't allowed; add it to allowed_origins (--allowed-origins).");
         }
         Ok(())
     }
@@ -177,7 +173,7 @@ impl Gate {
         let Some(header) = headers.get(AUTHORIZATION) else {
             if self.require_token {
                 return Err(Refused::unauthorized(
-                    "A bearer token is needed. Make one with: pml token create",
+                    "A bearer token is required. Create one with: pml token create",
                 ));
             }
             let principal = self.app.configured.clone();
@@ -200,21 +196,21 @@ impl Gate {
                 retry_after: Some(Duration::from_secs(2)),
                 ..Refused::new(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "database",
-                    format!("The token can't be checked: {error}"),
+                    Reason::Database,
+                    format!("Can't check the token: {error}"),
                 )
             }),
         }
     }
 
-    /// Somebody else's session and none at all are the same answer.
+    /// Another token's session and an unknown one get the same answer.
     fn check_session(&self, request: &Request, identity: &Identity) -> Result<(), Refused> {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
         match header(SESSION_ID) {
             Some(id) if self.sessions.is_of(id, identity) => Ok(()),
             Some(_) => {
-                let message = "There is no such session; send an initialize request for a new one.";
-                Err(Refused::new(StatusCode::NOT_FOUND, "session", message))
+                let message = "Session not found; send an initialize request to open a new one.";
+                Err(Refused::new(StatusCode::NOT_FOUND, Reason::Session, message))
             }
             None => {
                 let opens = request.method() == Method::POST
@@ -232,37 +228,35 @@ impl Gate {
 impl From<TooMuch> for Refused {
     fn from(too_much: TooMuch) -> Refused {
         let (status, message) = match too_much.load {
-            Load::Rate => (StatusCode::TOO_MANY_REQUESTS, "Too many requests in a second."),
+            Load::Rate => (StatusCode::TOO_MANY_REQUESTS, "Too many requests a second."),
             Load::WrongTokens => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens from this address."),
             Load::Sessions => (StatusCode::SERVICE_UNAVAILABLE, "Too many open sessions; close some."),
             Load::Bodies => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Too many request bodies are on their way at the same time; send them faster or one by one.",
+                "Too many unfinished request bodies; send them faster or one by one.",
             ),
             Load::Streams => (StatusCode::SERVICE_UNAVAILABLE, "Too many open streams; close some."),
-            Load::Requests => {
-                (StatusCode::SERVICE_UNAVAILABLE, "Too many requests are under way at the same time.")
-            }
+            Load::Requests => (StatusCode::SERVICE_UNAVAILABLE, "Too many concurrent requests."),
         };
         Refused {
             retry_after: Some(too_much.retry_after),
-            ..Refused::new(status, too_much.load.reason(), message)
+            ..Refused::new(status, Reason::Overload(too_much.load), message)
         }
     }
 }
 
-/// Streams stay open for as long as the client wants, so they are counted apart.
+/// Streams stay open as long as the client wants, so they have their own limit.
 fn is_stream(request: &Request) -> bool {
     let listens = request.headers().get(METHOD).is_some_and(|method| method == "subscriptions/listen");
     request.method() == Method::GET || listens
 }
 
-/// The client's own id if it is harmless, else a new one.
+/// The client's own id if it is safe to log, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
-    let harmless = |id: &&str| {
+    let is_safe = |id: &&str| {
         (1..=48).contains(&id.len())
             && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
-    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(harmless);
+    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(is_safe);
     given.map_or_else(new_request_id, str::to_owned)
 }

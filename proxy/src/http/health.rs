@@ -1,4 +1,4 @@
-//! `/healthz`: the process answers. `/readyz`: it can serve. `/metrics`: for Prometheus, on this machine.
+//! `/healthz`: the process runs. `/readyz`: it can serve. `/metrics`: for Prometheus on this machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,23 +8,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{StatusCode, header::CONTENT_TYPE};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{connections::Connections, door::Client, session::OwnedSessions};
+use super::{connections::Connections, door::HttpPeer, session::OwnedSessions};
 use crate::{
     app::App,
-    rebinding::{HostPattern, asked_as, is_named},
+    rebinding::{HostPattern, is_allowed_host, requested_host},
 };
 
 pub(super) struct Watch {
     pub app: Arc<App>,
     pub sessions: Arc<OwnedSessions>,
     pub connections: Arc<Connections>,
-    /// The names of this machine.
+    /// Allowed hosts.
     pub hosts: Vec<HostPattern>,
 }
 
-/// Whoever asks has little patience.
+/// Health checks have short timeouts themselves.
 const DATABASE_ANSWER: Duration = Duration::from_secs(2);
 
 pub(super) async fn alive() -> &'static str {
@@ -33,12 +33,13 @@ pub(super) async fn alive() -> &'static str {
 
 pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
     let app = &watch.app;
-    let database = match tokio::time::timeout(DATABASE_ANSWER, app.database.ping()).await {
-        Ok(Ok(())) => Value::from("ok"),
-        Ok(Err(error)) => json!(error.kind()),
-        Err(_) => json!("no answer"),
+    let answered = tokio::time::timeout(DATABASE_ANSWER, app.database.ping()).await;
+    let database = match &answered {
+        Ok(Ok(())) => "ok",
+        Ok(Err(error)) => error.kind(),
+        Err(_) => "no answer",
     };
-    let ready = database == "ok" && app.metrics.is_listening() && !app.lifecycle.is_draining();
+    let ready = matches!(answered, Ok(Ok(()))) && app.metrics.is_listening() && !app.lifecycle.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "ready": ready,
@@ -49,16 +50,16 @@ pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// Numbers about all tenants, so not for everyone who can reach the port.
+/// They are about all tenants, so only this machine may read them.
 pub(super) async fn metrics(
     State(watch): State<Arc<Watch>>,
-    Extension(client): Extension<Client>,
+    Extension(peer): Extension<HttpPeer>,
     request: Request,
 ) -> Response {
-    // A page whose name was made to point here asks from this machine too, but under its own name.
-    let asked = asked_as(request.uri(), request.version(), request.headers());
-    if !client.sender.is_local || !is_named(asked.ok().flatten(), &watch.hosts) {
-        return (StatusCode::FORBIDDEN, "Metrics are for this machine only.\n").into_response();
+    // Protects against DNS rebinding: a page's request comes from this machine too, but with the page's host.
+    let host = requested_host(request.uri(), request.version(), request.headers());
+    if !peer.sender.is_local || !is_allowed_host(host.ok().flatten(), &watch.hosts) {
+        return (StatusCode::FORBIDDEN, "Metrics are available only on this machine.\n").into_response();
     }
     let readings = watch.app.readings(watch.sessions.count(), watch.connections.count());
     let text = watch.app.metrics.render(readings);

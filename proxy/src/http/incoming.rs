@@ -1,4 +1,4 @@
-//! Reads a request's body whole before anything else is done for it: within its time and size limits.
+//! Reads a request's whole body, within its timeout and size limit, before anything else is done for it.
 
 use std::{error::Error, io, time::Duration};
 
@@ -10,14 +10,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     limits::{HttpLimits, Key},
-    refused::Refused,
+    refused::{Reason, Refused},
 };
 use crate::config::HttpConfig;
 
 pub(super) struct BodyLimits {
     largest: usize,
     time: Duration,
-    /// Bytes that buy another second.
+    /// Bytes that extend the timeout by a second.
     rate: u64,
 }
 
@@ -30,7 +30,7 @@ impl BodyLimits {
         }
     }
 
-    /// The whole body. What has come counts against the room that `key` has for unfinished bodies.
+    /// The whole body. Its bytes count against the limit of unfinished bodies of `key`.
     pub(super) async fn read(&self, body: Body, key: &Key, limits: &HttpLimits) -> Result<Bytes, Refused> {
         if body.size_hint().lower() > self.largest as u64 {
             return Err(self.too_large());
@@ -65,15 +65,15 @@ impl BodyLimits {
             Ok(Some(data)) => data.map(Some).map_err(|error| unreadable(&error)),
             Ok(None) => Ok(None),
             Err(_) => {
-                let message = "The request's body comes too slowly; send it at once.";
-                Err(Refused::new(StatusCode::REQUEST_TIMEOUT, "slow_body", message))
+                let message = "The request's body is too slow; send it at once.";
+                Err(Refused::new(StatusCode::REQUEST_TIMEOUT, Reason::SlowBody, message))
             }
         }
     }
 
     fn too_large(&self) -> Refused {
         let message = format!("The request's body is larger than {} bytes (max_body).", self.largest);
-        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "large_body", message)
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::LargeBody, message)
     }
 }
 
@@ -86,9 +86,9 @@ fn unreadable(error: &axum::Error) -> Refused {
     }
     let message = match kind {
         Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
-            "The request's body is malformed: its chunks aren't as HTTP has them."
+            "The request's body has malformed chunks."
         }
         _ => "The request's body ended early.",
     };
-    Refused::bad_request("body", message)
+    Refused::bad_request(Reason::Body, message)
 }

@@ -1,4 +1,4 @@
-//! How much one principal may ask for: requests a second, requests at once, streams, sessions, wrong tokens.
+//! Limits of each principal: request rate, concurrent requests, streams, sessions, wrong tokens.
 
 use std::{collections::HashMap, hash::Hash, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -8,26 +8,26 @@ use tokio::sync::Notify;
 
 use crate::{config::HttpConfig, scope::Identity};
 
-/// All principals together may have this many times what one may have.
+/// All principals together may have this many times the limit of one.
 const TOGETHER: usize = 10;
 /// Event streams of one principal.
 const STREAMS: usize = 200;
-/// Largest bodies that one principal may have on their way at the same time, and all together.
+/// Unfinished bodies of `max_body` bytes, of one principal and of all together.
 const UNFINISHED_BODIES: usize = 16;
 const UNFINISHED_BODIES_TOGETHER: usize = 64;
 /// Sessions of one principal.
 pub(super) const SESSIONS: usize = 1_000;
-/// Wrong tokens from one address: a few at once, then slowly.
+/// Wrong tokens from one address.
 const WRONG_TOKENS_A_MINUTE: NonZeroU32 = NonZeroU32::new(30).unwrap();
 
-/// What limits are counted by: the token, or the address if there is none.
+/// The key of all limits: the token, or the address without one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Identity(Identity),
     Address(IpAddr),
 }
 
-/// What there can be too much of.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     Rate,
@@ -39,8 +39,8 @@ pub(super) enum Load {
 }
 
 impl Load {
-    /// Its name in metrics and logs.
-    pub(super) fn reason(self) -> &'static str {
+    /// Its label in metrics and logs.
+    pub(super) fn label(self) -> &'static str {
         match self {
             Load::Rate => "rate",
             Load::WrongTokens => "wrong_tokens",
@@ -52,7 +52,7 @@ impl Load {
     }
 }
 
-/// Why a request isn't served, and when to come back.
+/// Which limit was reached, and when to retry.
 pub(super) struct TooMuch {
     pub load: Load,
     pub retry_after: Duration,
@@ -63,7 +63,7 @@ pub(super) struct HttpLimits {
     wrong_tokens: DefaultKeyedRateLimiter<IpAddr>,
     requests: Arc<Counted>,
     streams: Arc<Counted>,
-    /// Bytes of bodies that aren't whole yet: they have no place among the requests, however slowly they come.
+    /// Bytes of unfinished bodies, which don't count as requests yet.
     bodies: Arc<Counted>,
 }
 
@@ -100,12 +100,12 @@ impl HttpLimits {
         self.streams.take(key, Load::Streams)
     }
 
-    /// Room for a body on its way, empty at first.
+    /// A permit for the bytes of a body, empty at first.
     pub(super) fn room_for_body(&self, key: Key) -> Permit {
         Permit { counted: self.bodies.clone(), key, amount: 0 }
     }
 
-    /// Waits until no request is under way.
+    /// Waits until no request is running.
     pub(super) async fn requests_ended(&self) {
         loop {
             let given_back = self.requests.given_back.notified();
@@ -116,7 +116,7 @@ impl HttpLimits {
         }
     }
 
-    /// Forgets those who have been away for long enough to have their whole quota again.
+    /// Drops rate limiters whose quota is full again.
     pub(super) fn tidy(&self) {
         if let Some(rate) = &self.rate {
             rate.retain_recent();
@@ -166,7 +166,7 @@ impl Counted {
     }
 }
 
-/// Room for one request or stream, or for so many bytes, given back when dropped.
+/// A permit for a request, a stream or some bytes, released when dropped.
 pub(super) struct Permit {
     counted: Arc<Counted>,
     key: Key,
@@ -174,7 +174,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Room for as many bytes more.
+    /// Extends the permit by so many bytes.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), TooMuch> {
         self.take(bytes, Load::Bodies)
     }
@@ -216,7 +216,7 @@ mod tests {
     use crate::scope::Identity;
 
     #[test]
-    fn one_principal_leaves_room_for_others() {
+    fn one_principal_does_not_use_up_the_limit_of_others() {
         let counted = Arc::new(Counted::new(2, 20));
         let one = Key::Identity(Identity::Token(uuid::Uuid::from_u128(1)));
         let other = Key::Identity(Identity::Token(uuid::Uuid::from_u128(2)));

@@ -1,4 +1,4 @@
-//! MCP over streamable HTTP, and what watches over the proxy: health, readiness, metrics.
+//! MCP over streamable HTTP; health, readiness and metrics.
 
 mod body;
 mod connections;
@@ -36,7 +36,7 @@ use passthrough::Passthrough;
 use session::OwnedSessions;
 pub use tls::{Tls, TlsError};
 
-/// How long open connections may take to end once nothing runs any more.
+/// How long open connections may take to end when nothing is running.
 const CLOSING: Duration = Duration::from_secs(3);
 
 /// Serves until `shutdown`, then lets running calls finish.
@@ -62,9 +62,9 @@ pub async fn serve(
     shutdown.await;
     app.lifecycle.stop_accepting.cancel();
     app.lifecycle.drain(config.drain).await;
-    // The answers of the last calls are on their way.
+    // The answers of the last calls are being sent.
     let _ = tokio::time::timeout(CLOSING, gate.limits.requests_ended()).await;
-    // Sessions and streams end with it, and the connections with them.
+    // Ends sessions and streams, and with them the connections.
     app.lifecycle.stop.cancel();
     if tokio::time::timeout(CLOSING, &mut serving).await.is_err() {
         serving.abort();
@@ -105,7 +105,7 @@ fn router(gate: &Arc<Gate>, connections: Arc<Connections>, config: &HttpConfig) 
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The names under which it may be asked.
+/// The allowed hosts.
 fn hosts(config: &HttpConfig) -> Vec<HostPattern> {
     let mut hosts: Vec<HostPattern> = LOOPBACK.into_iter().filter_map(HostPattern::parse).collect();
     if !config.bind.ip().is_unspecified() {
@@ -115,7 +115,7 @@ fn hosts(config: &HttpConfig) -> Vec<HostPattern> {
     hosts
 }
 
-/// Whose pages may ask: this machine's, if nobody else can reach us anyway.
+/// The allowed web origins: on a loopback address also those of this machine.
 fn origins(config: &HttpConfig) -> Vec<OriginPattern> {
     let mut origins = config.allowed_origins.clone();
     if config.bind.ip().is_loopback() {
@@ -128,7 +128,7 @@ fn origins(config: &HttpConfig) -> Vec<OriginPattern> {
 
 fn mcp_config(app: &App, config: &HttpConfig) -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
-        // The guard has looked at both already, more strictly.
+        // The guard checks both, more strictly.
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(config.max_body)

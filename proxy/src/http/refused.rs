@@ -1,4 +1,4 @@
-//! Why a request isn't let in, in the form that MCP clients show.
+//! A rejected HTTP request: its status, and a JSON-RPC error that MCP clients show.
 
 use std::time::Duration;
 
@@ -13,29 +13,62 @@ use http::{
 use rmcp::model::ErrorCode;
 use serde_json::{json, value::RawValue};
 
-/// What JSON-RPC leaves to servers.
-const SERVERS_OWN: ErrorCode = ErrorCode(-32000);
+use super::limits::Load;
+
+/// The first of the codes that JSON-RPC leaves to servers.
+const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
 pub(super) struct Refused {
     pub status: StatusCode,
-    /// For the metrics.
-    pub reason: &'static str,
-    /// As JSON-RPC has it.
+    pub reason: Reason,
     pub code: ErrorCode,
     pub message: String,
     pub retry_after: Option<Duration>,
 }
 
+/// Why a request was rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Unauthorized,
+    /// `Host` or `Origin`.
+    Host,
+    Forwarded,
+    Session,
+    Body,
+    SlowBody,
+    LargeBody,
+    /// Postgres couldn't be asked about the token.
+    Database,
+    Overload(Load),
+}
+
+impl Reason {
+    /// Its label in metrics and logs.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Reason::Unauthorized => "unauthorized",
+            Reason::Host => "host",
+            Reason::Forwarded => "forwarded",
+            Reason::Session => "session",
+            Reason::Body => "body",
+            Reason::SlowBody => "slow_body",
+            Reason::LargeBody => "large_body",
+            Reason::Database => "database",
+            Reason::Overload(load) => load.label(),
+        }
+    }
+}
+
 impl Refused {
-    pub(super) fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Refused {
-        Refused { status, reason, code: SERVERS_OWN, message: message.into(), retry_after: None }
+    pub(super) fn new(status: StatusCode, reason: Reason, message: impl Into<String>) -> Refused {
+        Refused { status, reason, code: SERVER_ERROR, message: message.into(), retry_after: None }
     }
 
     pub(super) fn unauthorized(message: &str) -> Refused {
-        Refused::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+        Refused::new(StatusCode::UNAUTHORIZED, Reason::Unauthorized, message)
     }
 
-    pub(super) fn bad_request(reason: &'static str, message: impl Into<String>) -> Refused {
+    pub(super) fn bad_request(reason: Reason, message: impl Into<String>) -> Refused {
         Refused::new(StatusCode::BAD_REQUEST, reason, message)
     }
 
@@ -48,7 +81,7 @@ impl Refused {
                 (ErrorCode::INVALID_REQUEST, message.to_owned())
             }
         };
-        Refused { code, ..Refused::bad_request("body", message) }
+        Refused { code, ..Refused::bad_request(Reason::Body, message) }
     }
 }
 

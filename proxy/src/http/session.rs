@@ -1,4 +1,4 @@
-//! Sessions that belong to whoever opened them.
+//! rmcp's sessions, each owned by the identity that opened it.
 
 use std::{
     collections::HashMap,
@@ -22,12 +22,12 @@ pub(super) const SESSION_ID: &str = "mcp-session-id";
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 tokio::task_local! {
-    /// Who makes the HTTP request that is being handled.
+    /// The identity behind the current HTTP request.
     pub(super) static REQUESTER: Identity;
 }
 
-/// So often at least a session is told that it is in use, or it would take itself for idle.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(600);
+/// A session whose calls all take the fast path gets one on the normal path this often, or rmcp would close it as idle.
+const TOUCH_INTERVAL: Duration = Duration::from_secs(600);
 
 /// rmcp's sessions, with their owners.
 pub(super) struct OwnedSessions {
@@ -37,9 +37,9 @@ pub(super) struct OwnedSessions {
 
 struct Owned {
     by: Identity,
-    /// Whether its client may be asked or told something during a call.
+    /// Whether its client may be asked or notified during a call.
     converses: bool,
-    /// When the session itself last had something to do.
+    /// When rmcp last saw a request of it.
     in_use: Instant,
     presence: Arc<Presence>,
 }
@@ -51,12 +51,11 @@ impl OwnedSessions {
         Arc::new(OwnedSessions { inner, sessions: Mutex::default() })
     }
 
-    /// Whether this session is there and is `identity`'s. To anyone else it doesn't exist.
+    /// Whether this session exists and is owned by `identity`.
     pub(super) fn is_of(&self, id: &str, identity: &Identity) -> bool {
         self.sessions.lock().get(id).is_some_and(|session| session.by == *identity)
     }
 
-    /// Whether its client is there, of this session.
     pub(super) fn presence(&self, id: &str) -> Option<Arc<Presence>> {
         self.sessions.lock().get(id).map(|session| session.presence.clone())
     }
@@ -69,7 +68,7 @@ impl OwnedSessions {
         self.sessions.lock().values().filter(|session| session.by == *identity).count()
     }
 
-    /// Whoever says what it wants logged is told it during calls.
+    /// A client that sets a log level may be notified during calls.
     fn note_log_level(&self, id: &SessionId, message: &ClientJsonRpcMessage) {
         if let JsonRpcMessage::Request(request) = message
             && matches!(request.request, ClientRequest::SetLevelRequest(_))
@@ -79,11 +78,11 @@ impl OwnedSessions {
         }
     }
 
-    /// Whether a call may pass the session by.
+    /// Whether a call of this session may take the fast path.
     pub(super) fn may_pass_by(&self, id: &str) -> bool {
         let mut sessions = self.sessions.lock();
         let Some(session) = sessions.get_mut(id) else { return false };
-        let told = session.in_use.elapsed() < SIGN_OF_LIFE;
+        let told = session.in_use.elapsed() < TOUCH_INTERVAL;
         if !told {
             session.in_use = Instant::now();
         }

@@ -1,4 +1,4 @@
-//! TLS for those without a reverse proxy: the certificate and its key, read at the start and again on SIGHUP.
+//! TLS without a reverse proxy. SIGHUP reloads the certificate and its key.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,12 +21,12 @@ use crate::config::TlsFiles;
 /// What is wrong with the files.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("The {what} in {} can't be read: {why}.", .file.display())]
+    #[error("{}: can't read the {what}: {why}.", .file.display())]
     Unreadable { what: &'static str, file: PathBuf, why: String },
-    #[error("{} has no {what}. A PEM file with BEGIN {label} is expected.", .file.display())]
+    #[error("{}: no {what} found; expected a PEM file with BEGIN {label}.", .file.display())]
     Empty { what: &'static str, label: &'static str, file: PathBuf },
     #[error(
-        "The certificate in {} and the key in {} can't be used together: {why}.",
+        "The certificate in {} and the key in {} don't match or aren't supported: {why}.",
         .certificate.display(), .key.display()
     )]
     Unusable { certificate: PathBuf, key: PathBuf, why: rustls::Error },
@@ -48,15 +48,15 @@ impl Tls {
         self.current.read().clone()
     }
 
-    /// Connections that are open keep what they have. If something is wrong with the files, so do new ones.
+    /// Open connections keep the old certificate. If the new files are invalid, so do new ones.
     pub(crate) fn reload(&self) {
         let file = self.files.certificate.display();
         match read(&self.files) {
             Ok(acceptor) => {
                 *self.current.write() = acceptor;
-                tracing::info!(%file, "the certificate was read again");
+                tracing::info!(%file, "reloaded the certificate");
             }
-            Err(error) => tracing::error!(%error, "the certificate stays the one it was"),
+            Err(error) => tracing::error!(%error, "can't reload the certificate; keeping the old one"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A connection's bytes, watched on their way: when they come, when they stall.
+//! Reports to [`Connection`] when bytes arrive and when writing stalls.
 
 use std::{
     io,

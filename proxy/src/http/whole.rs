@@ -1,5 +1,5 @@
-//! An answer that is there at once goes out whole, as JSON: one write here and one read at the client. A session's answers
-//! come as event streams, which clients of any age can also do without.
+//! Turns a fast answer from an event stream, which rmcp uses in sessions, into plain JSON: one write here and one read at the
+//! client. All clients must accept both.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use http::{
 };
 use tokio::time::{Instant, timeout_at};
 
-/// An answer that takes longer comes as a stream, so that the client hears that it is being worked on.
+/// A slower answer stays a stream, whose keep-alive shows that it is being worked on.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(50);
 
-/// The response with its stream made whole, if that ends at once and held just one message.
+/// The response as JSON, if its stream ends in time and has a single message.
 pub(super) async fn at_once(response: Response) -> Response {
     let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
     if !is_stream {
@@ -41,12 +41,12 @@ pub(super) async fn at_once(response: Response) -> Response {
             head.headers.remove("x-accel-buffering");
             Response::from_parts(head, Body::from(message))
         }
-        // What was read already, and then the rest.
+        // What was read already, then the rest.
         None => Response::from_parts(head, Body::from_stream(stream::iter(held).map(Ok).chain(events))),
     }
 }
 
-/// The data of the events, if just one has any. A message is one line of JSON.
+/// The data of the events, if only one has any. A message is one line of JSON.
 fn only_message(events: &[Bytes]) -> Option<Bytes> {
     let mut found = None;
     for event in events {
@@ -78,7 +78,7 @@ mod tests {
 
     async fn sent(events: &'static [&'static str], ends: bool) -> (String, String) {
         let events = stream::iter(events.iter().map(|event| Ok::<_, std::io::Error>(Bytes::from(*event))));
-        // A call that takes its time: the end comes only after the stream was let go.
+        // A slow call: the stream ends after the deadline.
         let end = stream::once(async move {
             if !ends {
                 tokio::time::sleep(super::AT_ONCE * 2).await;
@@ -95,12 +95,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_there_goes_as_json() {
+    async fn a_fast_answer_is_json() {
         assert_eq!(sent(&[PRIMING, ANSWER], true).await, ("application/json".into(), "{\"id\":1}".into()));
     }
 
     #[tokio::test]
-    async fn what_takes_time_or_says_more_stays_a_stream() {
+    async fn slow_answers_and_several_messages_stay_streams() {
         let stream = |text: String| ("text/event-stream".to_owned(), text);
         assert_eq!(sent(&[PRIMING, ANSWER], false).await, stream(format!("{PRIMING}{ANSWER}")));
         assert_eq!(sent(&[PRIMING], false).await, stream(PRIMING.into()));

@@ -193,15 +193,8 @@ impl RunLimits {
         if most > 0.0 && account.running as f64 >= most {
             return Err(reached(Limit::Runs, Some(Duration::from_secs(1))));
         }
-        for (limit, bucket) in [
-            (Limit::RunsPerMinute, &account.runs),
-            (Limit::CpuSecondsPerMinute, &account.cpu_seconds),
-            (Limit::ResultMibPerMinute, &account.result_bytes),
-        ] {
-            if let Some(wait) = bucket.wait(self.per_minute(limit, whose), now) {
-                return Err(reached(limit, Some(wait)));
-            }
-        }
+        self.check_bucket(&account.runs, Limit::RunsPerMinute, whose, now)?;
+        self.check_usage(account, whose, now)?;
         let most = self.config.stored_rows;
         if keeps_code
             && whose == Whose::Token
@@ -211,6 +204,27 @@ impl RunLimits {
             return Err(reached(Limit::StoredRows, None));
         }
         Ok(())
+    }
+
+    /// Checks what runs are charged for when they end.
+    fn check_usage(&self, account: &Account, whose: Whose, now: Instant) -> Result<(), LimitReached> {
+        self.check_bucket(&account.cpu_seconds, Limit::CpuSecondsPerMinute, whose, now)?;
+        self.check_bucket(&account.result_bytes, Limit::ResultMibPerMinute, whose, now)
+    }
+
+    fn check_bucket(
+        &self,
+        bucket: &Bucket,
+        limit: Limit,
+        whose: Whose,
+        now: Instant,
+    ) -> Result<(), LimitReached> {
+        match bucket.wait(self.per_minute(limit, whose), now) {
+            None => Ok(()),
+            retry_after => {
+                Err(LimitReached { limit, whose, allowed: self.allowed(limit, whose), retry_after })
+            }
+        }
     }
 
     /// Forgets accounts that owe nothing.
@@ -246,6 +260,14 @@ pub struct RunPermit {
 }
 
 impl RunPermit {
+    /// Whether the run may still begin: others of the same token may have ended since it was queued.
+    pub fn is_still_allowed(&self) -> Result<(), LimitReached> {
+        let now = Instant::now();
+        let accounts = self.limits.lock();
+        let held = self.holders.iter().filter_map(|(whose, holder)| Some((*whose, accounts.get(holder)?)));
+        held.into_iter().try_for_each(|(whose, account)| self.limits.check_usage(account, whose, now))
+    }
+
     /// Charges the bytes of a result. It isn't to be handed out if runs that began together have used up a whole minute's
     /// allowance.
     pub fn charge_result(&self, bytes: usize) -> Result<(), LimitReached> {
@@ -322,6 +344,14 @@ mod tests {
         let ann = principal(1, "a");
         limits.begin(&ann, true).unwrap().charge_result(2 << 20).unwrap();
         assert_eq!(limit(limits.begin(&ann, true)), Some((Limit::ResultMibPerMinute, Whose::Token)));
+        let queued = limits.begin(&principal(4, "d"), true).unwrap();
+        queued.is_still_allowed().unwrap();
+        limits.begin(&principal(4, "d"), true).unwrap().charge_result(2 << 20).unwrap();
+        assert_eq!(
+            queued.is_still_allowed().unwrap_err().limit,
+            Limit::ResultMibPerMinute,
+            "used up meanwhile"
+        );
         let cid = limits.begin(&principal(3, "c"), true).unwrap();
         cid.charge_result(3 << 20).unwrap();
         assert!(cid.charge_result(2 << 20).is_err(), "more than a minute's at once");

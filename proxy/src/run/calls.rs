@@ -1,4 +1,4 @@
-//! Answers what running code calls: tools of the server that it names, and capabilities, which run in the same call.
+//! Handles the calls of running code: servers' tools, and capabilities, which run inside the same call.
 
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Instant};
 
@@ -16,30 +16,30 @@ use super::{
 };
 use crate::{
     app::App,
-    downstream::{self, Answer, CallBody, CallContext, Client, Input, Progress},
+    downstream::{self, CallBody, CallContext, CallingClient, Input, Progress, ToolAnswer},
     scope::Caller,
 };
 
-/// What every level of one run shares.
-pub(super) struct Shared {
+/// What all levels of a run share.
+pub(super) struct RunContext {
     pub app: Arc<App>,
     pub caller: Caller,
-    pub client: Option<Client>,
+    pub client: Option<CallingClient>,
     pub plan: Box<RunPlan>,
     pub steps: Steps,
     pub cancel: CancellationToken,
-    pub found: Found,
+    pub found: DynamicCapabilities,
 }
 
-/// The capabilities that the code named only while it ran; each name is asked for once.
+/// The capabilities that the code named only at run time; each name is looked up once.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct DynamicCapabilities {
     keys: Mutex<HashMap<String, Option<String>>>,
     capabilities: Mutex<HashMap<String, Arc<Nested>>>,
     names: Mutex<HashMap<String, String>>,
 }
 
-/// A capability to run: one of the plan, or one that was found since.
+/// A capability to run: of the plan, or found at run time.
 enum Callee<'p> {
     Planned(&'p Nested),
     Found(Arc<Nested>),
@@ -56,25 +56,25 @@ impl std::ops::Deref for Callee<'_> {
     }
 }
 
-/// Answers the calls of one level and keeps record of them.
+/// Handles and records the calls of one level.
 pub(super) struct Calls<'s> {
-    shared: &'s Shared,
+    shared: &'s RunContext,
     tasks: Mutex<Vec<Task>>,
 }
 
 impl<'s> Calls<'s> {
-    pub(super) fn new(shared: &'s Shared) -> Calls<'s> {
+    pub(super) fn new(shared: &'s RunContext) -> Calls<'s> {
         Calls { shared, tasks: Mutex::default() }
     }
 
-    /// The calls so far, in the order in which they were made.
+    /// The calls so far, in order.
     pub(super) fn take(&self) -> Vec<Task> {
         std::mem::take(&mut *self.tasks.lock())
     }
 
-    /// The capability that a call means, if it means one.
+    /// The capability that is called; none if it is a tool.
     async fn callee(&self, call: &Call) -> Result<Option<Callee<'s>>, CallError> {
-        let Shared { app, caller, plan, found, .. } = self.shared;
+        let RunContext { app, caller, plan, found, .. } = self.shared;
         if let Some(nested) = plan.capabilities.get(&call.target) {
             return Ok(Some(Callee::Planned(nested)));
         }
@@ -103,7 +103,7 @@ impl<'s> Calls<'s> {
         Ok(key.and_then(|key| found.capabilities.lock().get(&key).cloned()).map(Callee::Found))
     }
 
-    /// Whether the target is a capability that is gone.
+    /// Whether the target is a capability that was deleted or can't be seen.
     fn is_missing(&self, target: &str) -> bool {
         self.shared.plan.missing.contains_key(target) || self.shared.found.names.lock().contains_key(target)
     }
@@ -116,7 +116,7 @@ impl<'s> Calls<'s> {
             Some(nested) => nested.name.clone(),
             None => self.shared.plan.missing.get(&call.target).unwrap_or(&call.target).clone(),
         };
-        self.shared.steps.tell(|| Step::Call(shown));
+        self.shared.steps.report(|| Step::Call(shown));
         let started = Instant::now();
         let at = {
             let mut tasks = self.tasks.lock();
@@ -159,12 +159,12 @@ impl<'s> Calls<'s> {
             return Err(CallError::new("there is no such capability, or it can't be seen from here"));
         }
         let Some((server, tool)) = call.target.split_once(':') else {
-            return Err(CallError::new("a tool is called as mcp.server.tool(…); this names no server"));
+            return Err(CallError::new("call tools as mcp.server.tool(…); this name has no server"));
         };
         let args = match call.args.parse::<Value>() {
             Ok(Value::Object(args)) => Some(args),
             Ok(Value::Null) => None,
-            _ => return Err(CallError::new("a tool takes one object as its argument")),
+            _ => return Err(CallError::new("expected one object as the tool's argument")),
         };
         let (sender, receiver) = mpsc::unbounded_channel();
         let context = CallContext {
@@ -173,7 +173,7 @@ impl<'s> Calls<'s> {
             timeout: Some(call.limits.wall_time),
             around: Some(call.clock.clone()),
             client: shared.client.clone(),
-            // Code can't be stopped here and begun again when the client has answered.
+            // Code can't be suspended until the client calls again.
             may_ask_back: false,
             input: Input::default(),
             request_id: shared.caller.request_id.clone(),
@@ -185,11 +185,11 @@ impl<'s> Calls<'s> {
         let answered = tokio::select! {
             biased;
             answered = calling => answered,
-            () = telling => unreachable!("it ends with the call"),
+            () = telling => unreachable!("it never ends"),
         };
-        match answered.map(Answer::into_parsed) {
+        match answered.map(ToolAnswer::into_parsed) {
             Ok(CallToolResponse::Complete(result)) => value_of(result),
-            Ok(_) => Err(CallError::new("the server asks back, and code can't be asked")),
+            Ok(_) => Err(CallError::new("the server asks a question, and code can't answer it")),
             Err(error) => Err(CallError {
                 message: error.to_string(),
                 data: Some(json!({"kind": error.kind()}).into()),
@@ -226,7 +226,7 @@ impl<'s> Calls<'s> {
     }
 }
 
-/// The arguments with the defaults of the capability's schema, or what is wrong with them.
+/// The arguments, checked against the capability's schema and with its defaults.
 fn checked_args(call: &Call, nested: &Nested) -> Result<Json, CallError> {
     let Some(schema) = &nested.parameters_schema else { return Ok(call.args.clone()) };
     let merged = pml_core::arguments::check(schema.get(), call.args.get()).map_err(|error| {
@@ -245,21 +245,21 @@ impl CallHandler for Calls<'_> {
     }
 }
 
-/// Passes a tool's progress on; never ends by itself.
+/// Forwards a tool's progress; never ends.
 async fn tell_inside(steps: &Steps, target: &str, mut progress: mpsc::UnboundedReceiver<Progress>) {
     while let Some(inner) = progress.recv().await {
-        steps.tell(|| Step::Inside(target.to_owned(), inner));
+        steps.report(|| Step::Inside(target.to_owned(), inner));
     }
     std::future::pending::<()>().await;
 }
 
-/// What the code sees of a tool's result: its structured content; or its text, as it is; or its whole content.
+/// What the code gets of a tool's result: its structured content, else its text, else its whole content.
 fn value_of(result: CallToolResult) -> Result<Json, CallError> {
     let texts: Vec<&str> =
         result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.as_str())).collect();
     if result.is_error == Some(true) {
         let message =
-            if texts.is_empty() { "it failed without saying why".to_owned() } else { texts.join("\n") };
+            if texts.is_empty() { "it failed without a message".to_owned() } else { texts.join("\n") };
         return Err(CallError { message, data: result.structured_content.map(Json::from) });
     }
     if let Some(structured) = result.structured_content {
@@ -283,7 +283,7 @@ mod tests {
     use super::value_of;
 
     #[test]
-    fn code_sees_structure_before_text() {
+    fn code_gets_structured_content_before_text() {
         let mut result = CallToolResult::success(vec![ContentBlock::text("[1]")]);
         assert_eq!(value_of(result.clone()).unwrap(), json!("[1]"));
         result.structured_content = Some(json!({"list": [1]}));

@@ -1,23 +1,27 @@
 //! Runs the code of a plan in the sandbox.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
 
-use pml_worker::{Limits, Run};
+use pml_worker::{Call, CallError, CallHandler, Json, Limits, Run};
 use serde_json::Value;
 
 use super::{
     Job, RunPlan, Step,
-    calls::{Calls, Found, Shared},
-    outcome::RunOutcome,
+    begin::CallFailure,
+    calls::{Calls, DynamicCapabilities, RunContext},
+    outcome::{RunErrorKind, RunOutcome},
 };
-use crate::{database::DatabaseError, limits::RunPermit};
+use crate::limits::{LimitReached, RunPermit};
 
-/// Results above it take their tenant's turn.
+/// Results of this size are handled one at a time for each tenant.
 const LARGE_RESULT: usize = 512 * 1024;
 
 impl Job {
-    /// Runs a plan to its recorded end; the answer is what `pml_execute` shows.
-    pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, DatabaseError> {
+    /// Runs a plan and records its outcome; the answer is that of `pml_execute`.
+    pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, CallFailure> {
         let workflow = plan.workflow_id;
         let limits = limits(&self.app.limits, plan.timeout_ms);
         let tenant = self.caller.scope().tenant();
@@ -26,59 +30,87 @@ impl Job {
             .with_names(plan.names())
             .with_limits(limits)
             .with_cpu_meter(permit.cpu.clone());
-        let shared = Shared {
+        let shared = RunContext {
             app: self.app.clone(),
             caller: self.caller.clone(),
             client: self.client.clone(),
             plan,
             steps: self.steps.clone(),
             cancel: self.cancel.clone(),
-            found: Found::default(),
+            found: DynamicCapabilities::default(),
         };
         let calls = Calls::new(&shared);
-        self.steps.tell(|| Step::Code);
+        self.steps.report(|| Step::Code);
         let started = Instant::now();
-        let running = self.app.workers.run(run, &calls);
+        let admitted = Admitted { calls: &calls, permit, refusal: OnceLock::new() };
+        let running = self.app.workers.run(run, &admitted);
         let outcome = tokio::select! {
             outcome = running => RunOutcome::of(outcome, calls.take()),
             () = self.cancel.cancelled() => {
-                RunOutcome::stopped("cancelled", "The client cancelled the call.", started.elapsed(), calls.take())
+                let message = "The client cancelled the call.";
+                RunOutcome::stopped(RunErrorKind::Cancelled, message, started.elapsed(), calls.take())
             }
             () = self.app.lifecycle.end_calls.cancelled() => {
-                let message = "The proxy was shut down before the run had ended.";
-                RunOutcome::stopped("shutdown", message, started.elapsed(), calls.take())
+                let message = "The proxy was shut down during the run.";
+                RunOutcome::stopped(RunErrorKind::Shutdown, message, started.elapsed(), calls.take())
             }
         };
+        if let Some(reached) = admitted.refusal.into_inner() {
+            self.limited(&reached);
+            return Err(reached.into());
+        }
         let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
         let outcome = match permit.charge_result(bytes) {
             Ok(()) => outcome,
             Err(reached) => {
                 self.limited(&reached);
-                outcome.without_result("limit", &reached.to_string())
+                outcome.without_result(RunErrorKind::Limit, &reached.to_string())
             }
         };
-        // One large result of a tenant at a time: each takes processors here and in Postgres.
+        // Large results take CPU time here and in Postgres.
         let large = bytes >= LARGE_RESULT;
         let _turn = if large { self.app.large_results.enter(&tenant, 0).await.ok() } else { None };
-        if let Some(error) = outcome.error.as_ref().filter(|error| error.kind == "queue_full") {
-            self.app.metrics.limited(error.kind, "tenant");
+        let error_kind = outcome.error.as_ref().map(|error| error.kind);
+        if error_kind == Some(RunErrorKind::QueueFull) {
+            self.app.metrics.limited(RunErrorKind::QueueFull.name(), "tenant");
         }
         tracing::info!(
             %workflow,
             success = outcome.success,
-            error = outcome.error.as_ref().map(|error| error.kind),
+            error = error_kind.map(RunErrorKind::name),
             calls = outcome.tasks.len(),
             ms = outcome.duration_ms,
             "run"
         );
-        if let Some(error) = outcome.error.as_ref().filter(|error| error.is_of_the_sandbox()) {
+        if let Some(error) = outcome.error.as_ref().filter(|error| error.is_sandbox_failure()) {
             tracing::warn!(%workflow, error = error.message, "a sandbox process was lost");
         }
-        self.record(workflow, &shared.plan, outcome).await
+        Ok(self.record(workflow, &shared.plan, outcome).await?)
     }
 }
 
-/// The configured limits, with no more time than the request asks for.
+/// The calls of a run that is refused if runs before it in the queue have used up its token's allowance.
+struct Admitted<'r> {
+    calls: &'r Calls<'r>,
+    permit: &'r RunPermit,
+    refusal: OnceLock<LimitReached>,
+}
+
+impl CallHandler for Admitted<'_> {
+    fn admit(&self) -> Result<(), String> {
+        self.permit.is_still_allowed().map_err(|reached| {
+            let why = reached.to_string();
+            let _ = self.refusal.set(reached);
+            why
+        })
+    }
+
+    async fn call(&self, call: Call) -> Result<Json, CallError> {
+        self.calls.call(call).await
+    }
+}
+
+/// The configured limits, with the request's timeout if that is shorter.
 fn limits(configured: &Limits, timeout_ms: Option<u64>) -> Limits {
     let wall_time = timeout_ms
         .map_or(configured.wall_time, |ms| Duration::from_millis(ms.max(1)).min(configured.wall_time));

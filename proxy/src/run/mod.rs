@@ -1,7 +1,7 @@
-//! Runs what clients call: a plan from Postgres, code in the sandbox or a server's tool, the outcome back to Postgres.
+//! Runs clients' calls: gets the plan from Postgres, runs code in the sandbox or calls a server's tool, records the outcome.
 //!
-//! A call is a task of its own: it goes on and is recorded when its client has gone, and is recorded exactly once,
-//! because `pml_finish` is idempotent and repeated until Postgres has taken it.
+//! A call is its own task, which continues when its client disconnects. It is recorded exactly once: `pml_finish` is
+//! idempotent and retried until Postgres has taken it.
 
 mod begin;
 mod calls;
@@ -20,28 +20,28 @@ use tracing::Instrument;
 
 use crate::{
     app::App,
-    downstream::Client,
+    downstream::CallingClient,
     limits::{LimitReached, RunPermit},
     scope::Caller,
 };
-pub(crate) use begin::{call_listed, execute};
+pub(crate) use begin::{CallFailure, call_listed, execute};
 pub use plan::{Plan, RunPlan};
 pub use progress::{Reporter, Step, Steps};
 pub(crate) use tool::call_tool;
 
-/// What the parts of a call have in common.
+/// The context of a call.
 #[derive(Clone)]
 pub struct Job {
     pub app: Arc<App>,
     pub caller: Caller,
-    /// Whom the servers that it calls may ask.
-    pub client: Option<Client>,
+    /// The client that servers may ask.
+    pub client: Option<CallingClient>,
     pub steps: Steps,
     pub cancel: CancellationToken,
 }
 
 impl Job {
-    /// Runs `work` as a task that outlives whoever waits for it. Cancels it if the waiting ends first.
+    /// Runs `work` as a task that outlives this future. Dropping the future cancels the job.
     pub async fn detached<T, W>(self, work: impl FnOnce(Job) -> W) -> Option<T>
     where
         T: Send + 'static,
@@ -62,17 +62,17 @@ impl Job {
         answer
     }
 
-    /// Begins a run on the caller's account. `keeps_code` if it brings code that isn't stored yet.
+    /// Charges a run to the caller's limits. `keeps_code` if it brings code that isn't stored yet.
     pub fn begin_run(&self, keeps_code: bool) -> Result<RunPermit, LimitReached> {
         let (limits, principal) = (&self.app.run_limits, &self.caller.principal);
         let begun = limits.begin(principal, keeps_code).inspect_err(|reached| self.limited(reached))?;
         if limits.should_count_rows(principal) {
             let (app, caller) = (self.app.clone(), self.caller.clone());
-            // Nobody waits for it: the next runs go by what it says.
+            // In the background: the count applies to the next runs.
             self.app.lifecycle.finishes.spawn(async move {
                 match app.database.stored_rows(&caller).await {
                     Ok(rows) => app.run_limits.rows_counted(&caller.principal, rows),
-                    Err(error) => tracing::debug!(%error, "the stored rows can't be counted"),
+                    Err(error) => tracing::debug!(%error, "can't count the stored rows"),
                 }
             });
         }

@@ -1,4 +1,4 @@
-//! What came of a run, as `pml_finish` takes it.
+//! The outcome of a run, as `pml_finish` takes it.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) struct RunOutcome {
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RunError {
-    pub(super) kind: &'static str,
+    pub(super) kind: RunErrorKind,
     pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u32>,
@@ -36,6 +36,68 @@ pub(super) struct RunError {
     pub(super) node: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool: Option<String>,
+}
+
+/// Why a run failed. Agents read its name in `error.kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
+pub(super) enum RunErrorKind {
+    /// The code threw, or returned what JSON can't hold.
+    Thrown,
+    /// A limit of the run, or of its token.
+    Limit,
+    Cancelled,
+    /// The proxy was shut down.
+    Shutdown,
+    Crashed,
+    Protocol,
+    QueueFull,
+    Invalid,
+    Unavailable,
+    Closed,
+    /// A failure that the sandbox has and this list doesn't.
+    Other,
+}
+
+impl RunErrorKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            RunErrorKind::Thrown => "thrown",
+            RunErrorKind::Limit => "limit",
+            RunErrorKind::Cancelled => "cancelled",
+            RunErrorKind::Shutdown => "shutdown",
+            RunErrorKind::Crashed => "crashed",
+            RunErrorKind::Protocol => "protocol",
+            RunErrorKind::QueueFull => "queue_full",
+            RunErrorKind::Invalid => "invalid",
+            RunErrorKind::Unavailable => "unavailable",
+            RunErrorKind::Closed => "closed",
+            RunErrorKind::Other => "error",
+        }
+    }
+}
+
+impl From<RunErrorKind> for &'static str {
+    fn from(kind: RunErrorKind) -> &'static str {
+        kind.name()
+    }
+}
+
+impl From<&Failure> for RunErrorKind {
+    fn from(failure: &Failure) -> RunErrorKind {
+        match failure {
+            Failure::Thrown(_) => RunErrorKind::Thrown,
+            Failure::Limit { .. } => RunErrorKind::Limit,
+            Failure::Crashed { .. } => RunErrorKind::Crashed,
+            Failure::Protocol { .. } => RunErrorKind::Protocol,
+            Failure::QueueFull { .. } => RunErrorKind::QueueFull,
+            Failure::Invalid { .. } => RunErrorKind::Invalid,
+            Failure::NotAdmitted { .. } => RunErrorKind::Limit,
+            Failure::Unavailable { .. } => RunErrorKind::Unavailable,
+            Failure::Closed => RunErrorKind::Closed,
+            _ => RunErrorKind::Other,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -61,13 +123,13 @@ pub(super) struct Task {
     /// The number of the call in its run.
     #[serde(skip)]
     pub(super) number: u32,
-    /// `false` if the code left it running, or never looked at its failure.
+    /// `false` if the code didn't await it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) awaited: Option<bool>,
-    /// The line that made it, told of calls that weren't awaited.
+    /// Its line, if it wasn't awaited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u32>,
-    /// What a capability did inside.
+    /// The run of a capability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<Box<RunOutcome>>,
 }
@@ -89,7 +151,7 @@ impl From<CallKind> for TaskKind {
 }
 
 impl RunOutcome {
-    /// The sandbox's outcome with the calls as we answered them.
+    /// The sandbox's outcome, with the recorded calls.
     pub(super) fn of(outcome: Outcome, mut tasks: Vec<Task>) -> RunOutcome {
         let (result, error) = match outcome.result {
             Ok(result) => (Some(result), None),
@@ -115,13 +177,12 @@ impl RunOutcome {
         }
     }
 
-    /// A run that was stopped, with the calls that it had made.
-    pub(super) fn stopped(kind: &'static str, message: &str, took: Duration, tasks: Vec<Task>) -> RunOutcome {
-        let error = RunError { kind, message: message.to_owned(), line: None, node: None, tool: None };
+    /// A run that was stopped, with its calls so far.
+    pub(super) fn stopped(kind: RunErrorKind, message: &str, took: Duration, tasks: Vec<Task>) -> RunOutcome {
         RunOutcome {
             success: false,
             result: None,
-            error: Some(error),
+            error: Some(RunError::new(kind, message)),
             duration_ms: millis(took),
             path: tasks.iter().filter_map(|task| task.node.clone()).collect(),
             decisions: Vec::new(),
@@ -132,10 +193,9 @@ impl RunOutcome {
         }
     }
 
-    /// The same run with this error in the place of its result.
-    pub(super) fn without_result(self, kind: &'static str, message: &str) -> RunOutcome {
-        let error = RunError { kind, message: message.to_owned(), line: None, node: None, tool: None };
-        RunOutcome { success: false, result: None, error: Some(error), ..self }
+    /// The same run with this error instead of its result.
+    pub(super) fn without_result(self, kind: RunErrorKind, message: &str) -> RunOutcome {
+        RunOutcome { success: false, result: None, error: Some(RunError::new(kind, message)), ..self }
     }
 
     pub(super) fn for_postgres(&self) -> Box<RawValue> {
@@ -144,7 +204,11 @@ impl RunOutcome {
 }
 
 impl RunError {
-    /// What went wrong, for whoever called this code and can't see it.
+    fn new(kind: RunErrorKind, message: impl Into<String>) -> RunError {
+        RunError { kind, message: message.into(), line: None, node: None, tool: None }
+    }
+
+    /// The message for a caller that can't see this code.
     pub(super) fn for_caller(&self) -> String {
         match self.line {
             Some(line) => format!("{} (line {line})", self.message),
@@ -152,32 +216,21 @@ impl RunError {
         }
     }
 
-    /// Not the code's doing; the message holds nothing of the code's either.
-    pub(super) fn is_of_the_sandbox(&self) -> bool {
-        matches!(self.kind, "crashed" | "protocol")
+    /// The sandbox failed, not the code. The message holds nothing of the code and may be logged.
+    pub(super) fn is_sandbox_failure(&self) -> bool {
+        matches!(self.kind, RunErrorKind::Crashed | RunErrorKind::Protocol)
     }
 
     pub(super) fn of(failure: &Failure) -> RunError {
-        let mut error =
-            RunError { kind: "error", message: failure.to_string(), line: None, node: None, tool: None };
+        let mut error = RunError::new(failure.into(), failure.to_string());
         match failure {
             Failure::Thrown(thrown) => {
-                error.kind = "thrown";
                 error.message = format!("{}: {}", thrown.name, thrown.message);
                 error.line = thrown.line;
                 error.node.clone_from(&thrown.node);
                 error.tool.clone_from(&thrown.target);
             }
-            Failure::Limit { node, .. } => {
-                error.kind = "limit";
-                error.node.clone_from(node);
-            }
-            Failure::Crashed { .. } => error.kind = "crashed",
-            Failure::Protocol { .. } => error.kind = "protocol",
-            Failure::QueueFull { .. } => error.kind = "queue_full",
-            Failure::Invalid { .. } => error.kind = "invalid",
-            Failure::Unavailable { .. } => error.kind = "unavailable",
-            Failure::Closed => error.kind = "closed",
+            Failure::Limit { node, .. } => error.node.clone_from(node),
             _ => {}
         }
         error

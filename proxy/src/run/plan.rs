@@ -1,21 +1,22 @@
-//! The plan that `pml_begin` makes of a request.
+//! The plan that `pml_begin` returns for a request.
 
 use std::collections::HashMap;
 
-use pml_worker::Json;
+use pml_worker::{Json, aside_if_large};
+use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
 use crate::downstream::{Call, CallBody};
 
-/// What is to be done.
+/// What to do.
 pub enum Plan {
-    /// Run code here.
+    /// Run code in the sandbox.
     Run(Box<RunPlan>),
     /// Call a tool of a downstream server.
     Tool(Call),
-    /// Nothing is to be run; this is the answer.
+    /// Nothing to run; this is the answer.
     Answer(Value),
 }
 
@@ -27,18 +28,18 @@ pub struct RunPlan {
     pub args: Json,
     pub name: Option<String>,
     pub timeout_ms: Option<u64>,
-    /// The capabilities that the code may call, also those that only nested ones call, by the target of the call.
+    /// The capabilities that the code calls, directly or nested, by the target of the call.
     #[serde(default)]
     pub capabilities: HashMap<String, Nested>,
-    /// What stands for those that were deleted or can't be seen any more, by the target of the call.
+    /// Names for those that were deleted or can't be seen, by the target of the call.
     #[serde(default)]
     pub missing: HashMap<String, String>,
 }
 
-/// What `pml_callable` knows of a capability that code names only while it runs.
+/// What `pml_callable` returns for a capability that code names only at run time.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Callable {
-    /// The target that stands for it; `None` if there is no such capability.
+    /// Its target; `None` if there is no such capability.
     pub key: Option<String>,
     #[serde(default)]
     pub capabilities: HashMap<String, Nested>,
@@ -46,7 +47,7 @@ pub(super) struct Callable {
     pub missing: HashMap<String, String>,
 }
 
-/// A capability that the code may call.
+/// A capability that the code calls.
 #[derive(Debug, Deserialize)]
 pub struct Nested {
     pub name: String,
@@ -60,7 +61,7 @@ pub struct Nested {
 struct ToolPlan {
     server: String,
     tool: String,
-    args: Option<rmcp::model::JsonObject>,
+    args: Option<JsonObject>,
 }
 
 impl From<ToolPlan> for Call {
@@ -70,25 +71,101 @@ impl From<ToolPlan> for Call {
 }
 
 #[derive(Deserialize)]
-struct Status {
-    status: String,
+struct PlanHead {
+    status: PlanStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PlanStatus {
+    Run,
+    Tool,
+    #[serde(other)]
+    Answer,
 }
 
 impl RunPlan {
-    /// Names for the FQDNs that the linked code calls by and agents never see.
+    /// Restores the order of the arguments' keys, which jsonb has changed.
+    fn order_args(&mut self, given: &Value) {
+        if !has_order(given) {
+            return;
+        }
+        aside_if_large(self.args.get().len(), || {
+            if let Ok(args) = self.args.parse::<Value>() {
+                self.args = in_order_of(given, args).into();
+            }
+        });
+    }
+
+    /// Names for the FQDNs in the linked code, which agents never see.
     pub fn names(&self) -> HashMap<String, String> {
         let called = self.capabilities.iter().map(|(key, nested)| (key.clone(), nested.name.clone()));
         called.chain(self.missing.clone()).collect()
     }
 }
 
-impl Plan {
-    pub fn parse(plan: &RawValue) -> Result<Plan, serde_json::Error> {
-        let Status { status } = serde_json::from_str(plan.get())?;
-        match status.as_str() {
-            "run" => serde_json::from_str(plan.get()).map(|plan| Plan::Run(Box::new(plan))),
-            "tool" => serde_json::from_str(plan.get()).map(|plan: ToolPlan| Plan::Tool(plan.into())),
-            _ => serde_json::from_str(plan.get()).map(Plan::Answer),
+/// The same value, with the keys of `given` first and in their order; defaults come after them.
+fn in_order_of(given: &Value, value: Value) -> Value {
+    match (given, value) {
+        (Value::Object(given), Value::Object(mut fields)) => {
+            let mut ordered = JsonObject::new();
+            for (key, given) in given {
+                if let Some(value) = fields.shift_remove(key) {
+                    ordered.insert(key.clone(), in_order_of(given, value));
+                }
+            }
+            ordered.extend(fields);
+            Value::Object(ordered)
         }
+        (Value::Array(given), Value::Array(values)) if given.len() == values.len() => {
+            Value::Array(given.iter().zip(values).map(|(given, value)| in_order_of(given, value)).collect())
+        }
+        (_, value) => value,
+    }
+}
+
+/// Whether there is an object of several keys in it.
+fn has_order(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.len() > 1 || fields.values().any(has_order),
+        Value::Array(values) => values.iter().any(has_order),
+        _ => false,
+    }
+}
+
+impl Plan {
+    /// Gives the arguments the form in which the client sent them.
+    pub(super) fn keep_args(&mut self, given: &Value) {
+        match self {
+            Plan::Run(plan) => plan.order_args(given),
+            Plan::Tool(call) => call.body = CallBody::Parsed(given.as_object().cloned()),
+            Plan::Answer(_) => {}
+        }
+    }
+
+    pub fn parse(plan: &RawValue) -> Result<Plan, serde_json::Error> {
+        let PlanHead { status } = serde_json::from_str(plan.get())?;
+        match status {
+            PlanStatus::Run => serde_json::from_str(plan.get()).map(|plan| Plan::Run(Box::new(plan))),
+            PlanStatus::Tool => {
+                serde_json::from_str(plan.get()).map(|plan: ToolPlan| Plan::Tool(plan.into()))
+            }
+            PlanStatus::Answer => serde_json::from_str(plan.get()).map(Plan::Answer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::in_order_of;
+
+    #[test]
+    fn given_keys_come_first_and_in_their_order() {
+        let given = json!({"z": 1, "a": [{"y": 1, "b": 2}, 3], "gone": 0});
+        let merged = json!({"a": [{"b": 2, "y": 1}, 3], "default": true, "z": 1});
+        let ordered = r#"{"z":1,"a":[{"y":1,"b":2},3],"default":true}"#;
+        assert_eq!(in_order_of(&given, merged).to_string(), ordered);
     }
 }

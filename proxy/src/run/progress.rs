@@ -1,4 +1,4 @@
-//! Tells the client that a call is still under way, if it asked to be told.
+//! Progress notifications for clients that asked for them.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use tokio::{
 
 use crate::downstream;
 
-/// How often something is said about a run that says nothing itself.
-const BEAT: Duration = Duration::from_secs(1);
-/// A client that doesn't read must not hold up its own call.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How often a silent run is reported.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A client that doesn't read notifications must not delay its own answer.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is worth telling.
+/// A step of a call.
 #[derive(Debug)]
 pub enum Step {
-    /// Code begins to run; its progress is counted here.
+    /// Code starts; its progress is counted here.
     Code,
     /// The code called something.
     Call(String),
-    /// Something that was called is under way.
+    /// Progress of a tool that the code called.
     Inside(String, downstream::Progress),
-    /// The one tool that was called says how far it is; passed on as it is.
+    /// Progress of a tool that the client called, passed on unchanged.
     Tool(downstream::Progress),
 }
 
-/// Where steps go. Costs nothing if nobody asked.
+/// Where steps are reported. Free if no progress is wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Steps(Option<mpsc::UnboundedSender<Step>>);
 
 impl Steps {
-    pub fn tell(&self, step: impl FnOnce() -> Step) {
+    pub fn report(&self, step: impl FnOnce() -> Step) {
         if let Some(sender) = &self.0 {
             let _ = sender.send(step());
         }
@@ -49,7 +49,7 @@ impl Steps {
     }
 }
 
-/// Sends progress until it is ended; the answer must come after the last of it.
+/// Sends progress until [`Reporter::end`]; the answer must come after it.
 pub struct Reporter {
     pub steps: Steps,
     sender: Option<JoinHandle<()>>,
@@ -63,11 +63,11 @@ impl Reporter {
         Reporter { steps: Steps(Some(steps)), sender: Some(sender) }
     }
 
-    /// Sends what is left; nothing is sent afterwards.
+    /// Sends the rest.
     pub async fn end(mut self) {
         self.steps = Steps::default();
         if let Some(mut sender) = self.sender.take()
-            && timeout(LAST_WORDS, &mut sender).await.is_err()
+            && timeout(FLUSH_TIMEOUT, &mut sender).await.is_err()
         {
             sender.abort();
         }
@@ -84,8 +84,8 @@ impl Drop for Reporter {
 
 async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut steps: mpsc::UnboundedReceiver<Step>) {
     let started = Instant::now();
-    let mut beat = interval_at(started + BEAT, BEAT);
-    let mut measure = Measure::Unknown { beats: 0.0 };
+    let mut interval = interval_at(started + INTERVAL, INTERVAL);
+    let mut measure = Measure::Unknown { count: 0.0 };
     let mut calls = 0_u32;
     loop {
         let (progress, total, message) = tokio::select! {
@@ -108,7 +108,7 @@ async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut steps: mpsc::U
                     (measure.of_tool(inner.progress), inner.total, inner.message)
                 }
             },
-            _ = beat.tick(), if !matches!(measure, Measure::Tools(_)) => {
+            _ = interval.tick(), if !matches!(measure, Measure::Tools(_)) => {
                 (measure.next(), None, Some(format!("Running for {} s", started.elapsed().as_secs())))
             }
         };
@@ -122,24 +122,24 @@ async fn report(peer: Peer<RoleServer>, token: ProgressToken, mut steps: mpsc::U
     }
 }
 
-/// In what progress is measured. The protocol wants every number to be above the one before.
+/// The scale of the numbers, which must grow with each notification.
 #[derive(Clone, Copy, Debug)]
 enum Measure {
-    /// Nothing ran yet, or a tool that hasn't said anything. It may begin at 0, so the numbers approach that from below.
-    Unknown { beats: f64 },
-    /// What we said of running code, counted.
+    /// Nothing has run, or a tool without progress of its own yet. That may start at 0, so these numbers approach 0 from below.
+    Unknown { count: f64 },
+    /// Counted by the proxy, for running code.
     Ours(f64),
-    /// A tool's own, and what it said last. It may mean anything, so we add nothing to it.
+    /// The tool's own numbers, and the last of them. The proxy adds none.
     Tools(f64),
 }
 
 impl Measure {
-    /// The number for something that we say ourselves.
+    /// The number of a notification of the proxy's own.
     fn next(&mut self) -> Option<f64> {
         match self {
-            Measure::Unknown { beats } => {
-                *beats += 1.0;
-                Some(-1.0 / *beats)
+            Measure::Unknown { count } => {
+                *count += 1.0;
+                Some(-1.0 / *count)
             }
             Measure::Ours(count) => {
                 *count += 1.0;
@@ -149,11 +149,11 @@ impl Measure {
         }
     }
 
-    /// The tool's number, if it may be passed on.
+    /// The tool's number, if it is larger than the last.
     fn of_tool(&mut self, progress: f64) -> Option<f64> {
         let last = match *self {
-            Measure::Unknown { beats: 0.0 } => f64::NEG_INFINITY,
-            Measure::Unknown { beats } => -1.0 / beats,
+            Measure::Unknown { count: 0.0 } => f64::NEG_INFINITY,
+            Measure::Unknown { count } => -1.0 / count,
             Measure::Ours(last) | Measure::Tools(last) => last,
         };
         *self = Measure::Tools(last.max(progress));
@@ -166,8 +166,8 @@ mod tests {
     use super::Measure;
 
     #[test]
-    fn a_tools_numbers_stay_what_they_are_after_ours() {
-        let mut measure = Measure::Unknown { beats: 0.0 };
+    fn a_tools_numbers_are_kept_after_ours() {
+        let mut measure = Measure::Unknown { count: 0.0 };
         assert_eq!([measure.next(), measure.next()], [Some(-1.0), Some(-0.5)]);
         assert_eq!([measure.of_tool(0.0), measure.of_tool(0.5)], [Some(0.0), Some(0.5)]);
         assert_eq!([measure.of_tool(0.5), measure.of_tool(0.6)], [None, Some(0.6)]);
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_speaks_first_may_begin_anywhere() {
-        let mut measure = Measure::Unknown { beats: 0.0 };
+    fn a_tools_first_number_may_be_any() {
+        let mut measure = Measure::Unknown { count: 0.0 };
         assert_eq!([measure.of_tool(-7.0), measure.of_tool(-6.0)], [Some(-7.0), Some(-6.0)]);
     }
 }

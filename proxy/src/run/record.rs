@@ -1,4 +1,4 @@
-//! Records a run's outcome in Postgres, exactly once and for as long as it takes.
+//! Records a run's outcome in Postgres: exactly once, with retries.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use uuid::Uuid;
 use super::{Job, RunPlan, outcome::RunOutcome};
 use crate::{backoff::UNTIL_TAKEN, database::DatabaseError};
 
-/// How long an answer waits for its record; then it goes out with a warning, and the record is made when it can be.
-const RECORDING: Duration = Duration::from_secs(15);
-/// As long as a workflow lives in Postgres; later its outcome would be refused.
-const RECORDABLE: Duration = Duration::from_secs(3600);
+/// How long an answer waits for its record. Then it is sent with a warning, and recording continues in the background.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
+/// The lifetime of a workflow in Postgres, after which its outcome is refused.
+const LONGEST_RETRY: Duration = Duration::from_secs(3600);
 
 impl Job {
-    /// Records the outcome in a task of its own, and waits for that for a while.
+    /// Records the outcome in a separate task, and waits for it up to a limit.
     pub(super) async fn record(
         self,
         workflow: Uuid,
@@ -30,29 +30,29 @@ impl Job {
         let (app, caller) = (self.app.clone(), self.caller.clone());
         let recording = self.app.lifecycle.finishes.spawn(
             async move {
-                let deadline = Instant::now() + RECORDABLE;
+                let deadline = Instant::now() + LONGEST_RETRY;
                 let finish = || app.database.finish(&caller, workflow, &for_postgres);
                 let finished = finish
                     .retry(UNTIL_TAKEN)
                     .when(|error| error.is_passing() && Instant::now() < deadline)
                     .notify(|error, pause| {
-                        tracing::warn!(%workflow, %error, "the outcome isn't recorded yet; trying again in {pause:?}");
+                        tracing::warn!(%workflow, %error, "can't record the outcome yet; retrying in {pause:?}");
                     });
                 finished.await.inspect_err(|error| {
-                    tracing::error!(%workflow, %error, "the outcome can't be recorded");
+                    tracing::error!(%workflow, %error, "can't record the outcome");
                 })
             }
             .in_current_span(),
         );
-        match timeout(RECORDING, recording).await {
+        match timeout(LONGEST_WAIT, recording).await {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(error))) => Ok(unrecorded(workflow, plan, &outcome, &error.to_string())),
-            Ok(Err(_)) | Err(_) => Ok(unrecorded(workflow, plan, &outcome, "Postgres can't be reached now")),
+            Ok(Err(_)) | Err(_) => Ok(unrecorded(workflow, plan, &outcome, "Postgres can't be reached")),
         }
     }
 }
 
-/// The answer of a run that Postgres doesn't know of (yet).
+/// The answer of a run that isn't recorded (yet).
 fn unrecorded(workflow: Uuid, plan: &RunPlan, outcome: &RunOutcome, why: &str) -> Value {
     let mut answer = json!({
         "status": if outcome.success { "success" } else { "error" },
@@ -60,7 +60,7 @@ fn unrecorded(workflow: Uuid, plan: &RunPlan, outcome: &RunOutcome, why: &str) -
         "capabilityName": plan.name,
         "executionTimeMs": outcome.duration_ms,
         "workflowId": workflow,
-        "warning": format!("The run has ended, but isn't recorded: {why}. Don't run it again for that."),
+        "warning": format!("The run has ended, but isn't recorded: {why}. Don't repeat it because of that."),
     });
     if let Some(result) = &outcome.result {
         answer["result"] = result.parse().unwrap_or_default();

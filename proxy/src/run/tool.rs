@@ -1,4 +1,4 @@
-//! Calls the tools of downstream servers on behalf of a client, unchanged in both directions.
+//! Calls a downstream server's tool for a client, with arguments and result unchanged.
 
 use std::time::Instant;
 
@@ -6,38 +6,38 @@ use rmcp::model::{CallToolResponse, CallToolResult, ErrorCode, ErrorData};
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-use super::{Job, Step, begin::NoAnswer, outcome::millis};
+use super::{Job, Step, begin::CallFailure, outcome::millis};
 use crate::{
-    downstream::{Answer, Call, CallContext, DownstreamError, Input, Progress},
-    request_state::Holder,
+    downstream::{Call, CallContext, DownstreamError, Input, Progress, ToolAnswer},
+    request_state::StateOwner,
     tools::answer,
-    usage::Used,
+    usage::ToolUse,
 };
 
-/// The state of a call that isn't over goes out sealed and comes back so.
-pub(crate) async fn call_tool(job: &Job, call: &Call, mut input: Input) -> Result<Answer, NoAnswer> {
+/// Seals the `requestState` of a server's question, and opens it when the client comes back.
+pub(crate) async fn call_tool(job: &Job, call: &Call, mut input: Input) -> Result<ToolAnswer, CallFailure> {
     let Job { app, caller, .. } = job;
-    let holder = || Holder::of(caller, &call.server, &call.tool);
+    let owner = || StateOwner::of(caller, &call.server, &call.tool);
     let answers = input.responses.is_some();
     if let Some(sealed) = &mut input.state {
-        *sealed = app.request_states.open(&app.database, caller, &holder(), sealed).await?;
+        *sealed = app.request_states.open(&app.database, caller, &owner(), sealed).await?;
     }
     Ok(match job.call_tool(call, input).await {
-        Ok(Answer::Parsed(CallToolResponse::InputRequired(mut asked))) => {
+        Ok(ToolAnswer::Parsed(CallToolResponse::InputRequired(mut asked))) => {
             if let Some(state) = &mut asked.request_state {
-                *state = app.request_states.seal(&app.database, caller, &holder(), state).await?;
+                *state = app.request_states.seal(&app.database, caller, &owner(), state).await?;
             }
-            Answer::Parsed(asked.into())
+            ToolAnswer::Parsed(asked.into())
         }
         Ok(answer) => answer,
-        Err(error) => Answer::Parsed(failed(error, answers).map_err(NoAnswer::Client)?.into()),
+        Err(error) => ToolAnswer::Parsed(failed(error, answers).map_err(CallFailure::Protocol)?.into()),
     })
 }
 
-/// A failed call as a result for the agent; or an error, if it `answers` a question or lacks what the client should have.
+/// A failed call as a result for the agent; or a protocol error, if the client's capabilities or its `answers` are wrong.
 fn failed(error: DownstreamError, answers: bool) -> Result<CallToolResult, ErrorData> {
     match error {
-        // That is for the client to know, as the protocol has it.
+        // The protocol wants the client to see these.
         DownstreamError::Refused { code, message, data, .. }
             if code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY.0
                 || (answers && code == ErrorCode::INVALID_PARAMS.0) =>
@@ -49,8 +49,8 @@ fn failed(error: DownstreamError, answers: bool) -> Result<CallToolResult, Error
 }
 
 impl Job {
-    /// A question of the server is the answer for a client that can only be asked so.
-    async fn call_tool(&self, call: &Call, input: Input) -> Result<Answer, DownstreamError> {
+    /// The answer may be a question, for a client of the newer era.
+    async fn call_tool(&self, call: &Call, input: Input) -> Result<ToolAnswer, DownstreamError> {
         let started = Instant::now();
         let (sender, mut receiver) = self.steps.wanted().then(mpsc::unbounded_channel).unzip();
         let context = CallContext {
@@ -68,7 +68,7 @@ impl Job {
             loop {
                 tokio::select! {
                     biased;
-                    Some(progress) = next(receiver.as_mut()) => self.steps.tell(|| Step::Tool(progress)),
+                    Some(progress) = next(receiver.as_mut()) => self.steps.report(|| Step::Tool(progress)),
                     answered = &mut calling => break answered,
                     () = self.app.lifecycle.end_calls.cancelled() => {
                         break Err(DownstreamError::Closed { server: call.server.clone() });
@@ -76,21 +76,21 @@ impl Job {
                 }
             }
         };
-        // A call that isn't over is counted when it is.
-        if !matches!(answered, Ok(Answer::Parsed(CallToolResponse::InputRequired(_)))) {
+        // A call that was answered with a question isn't over yet.
+        if !matches!(answered, Ok(ToolAnswer::Parsed(CallToolResponse::InputRequired(_)))) {
             self.count(call, started, &answered);
         }
         answered
     }
 
-    /// Adds a call that has ended to the statistics, for which its client needn't wait.
-    fn count(&self, call: &Call, started: Instant, answered: &Result<Answer, DownstreamError>) {
+    /// Records a call that has ended, without delaying its answer.
+    fn count(&self, call: &Call, started: Instant, answered: &Result<ToolAnswer, DownstreamError>) {
         let error = match answered {
             Ok(answer) if answer.is_error() => Some("the tool answered with an error".to_owned()),
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
-        let used = Used {
+        let used = ToolUse {
             caller: self.caller.clone(),
             server: call.server.clone(),
             tool: call.tool.clone(),
@@ -100,7 +100,7 @@ impl Job {
         };
         let app = self.app.clone();
         let counting = async move {
-            let Used { server, tool, duration, error, .. } = &used;
+            let ToolUse { server, tool, duration, error, .. } = &used;
             tracing::info!(server, tool, success = error.is_none(), ms = millis(*duration), "tool");
             app.usage.add(used);
         };
@@ -108,7 +108,7 @@ impl Job {
     }
 }
 
-/// The next progress, if any is wanted.
+/// The next progress, if it is wanted.
 async fn next(progress: Option<&mut mpsc::UnboundedReceiver<Progress>>) -> Option<Progress> {
     progress?.recv().await
 }

@@ -1,15 +1,37 @@
-//! How answers look on the wire: text for models, `structuredContent` for programs, `_meta` for neither.
+//! The form of answers: text for models, `structuredContent` for programs, `_meta` for neither.
 
 use pml_worker::aside_if_large;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{database::DatabaseError, limits::LimitReached};
 
-/// Where our own keys are in `_meta`.
+/// The key of everything of ours in `_meta`.
 const META: &str = "pml";
 
-/// A JSON object as a result; its `_meta` goes where MCP has it.
+/// How a run ended, in the `status` of an answer from Postgres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RunStatus {
+    Success,
+    Error,
+}
+
+impl RunStatus {
+    /// None if nothing was run.
+    fn of(answer: &Value) -> Option<RunStatus> {
+        RunStatus::deserialize(&answer["status"]).ok()
+    }
+}
+
+/// What `pml_execute` answers: a run with all that belongs to it, or suggestions.
+pub fn from_execute(answer: Value) -> CallToolResult {
+    let is_error = RunStatus::of(&answer) == Some(RunStatus::Error);
+    from_json(answer, is_error)
+}
+
+/// A JSON object as a result; its `_meta` becomes that of the result.
 pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
     let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
     let text = aside_if_large(estimate(&answer), || answer.to_string());
@@ -19,24 +41,24 @@ pub fn from_json(mut answer: Value, is_error: bool) -> CallToolResult {
     result
 }
 
-/// What a capability returned, as the result of the tool that it is.
+/// What a capability that was called as a tool answers: its value alone.
 pub fn from_run(mut answer: Value) -> CallToolResult {
     let meta = answer.as_object_mut().and_then(|answer| answer.remove("_meta"));
-    let mut result = if answer["status"] == "success" {
+    let mut result = if RunStatus::of(&answer) == Some(RunStatus::Success) {
         let value = answer["result"].take();
         let text = match &value {
             Value::String(text) => text.clone(),
             other => aside_if_large(estimate(other), || other.to_string()),
         };
         let mut result = plain(text, false);
-        // Beside the value, which is the code's alone.
+        // As a separate text, so that the value stays unchanged.
         if let Some(warning) = answer["warning"].as_str() {
             result.content.push(ContentBlock::text(format!("Warning: {warning}")));
         }
         result.structured_content = Some(as_object(value));
         result
     } else {
-        let mut result = plain(told(&answer["error"]), true);
+        let mut result = plain(error_text(&answer["error"]), true);
         result.structured_content = Some(as_object(answer));
         result
     };
@@ -44,8 +66,8 @@ pub fn from_run(mut answer: Value) -> CallToolResult {
     result
 }
 
-/// What an error of a run says, with the line that it names.
-fn told(error: &Value) -> String {
+/// The message of a run's error, with its line.
+fn error_text(error: &Value) -> String {
     let message = error["message"].as_str().unwrap_or("The run failed.");
     match (error["line"].as_u64(), error["excerpt"].as_str()) {
         (Some(line), Some(excerpt)) => format!("{message}\nline {line}: {excerpt}"),
@@ -54,13 +76,13 @@ fn told(error: &Value) -> String {
     }
 }
 
-/// About how many bytes of text an answer has.
+/// The approximate bytes of text of an answer.
 pub fn size(answer: &CallToolResponse) -> usize {
     let CallToolResponse::Complete(result) = answer else { return 0 };
     result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.len()).sum()
 }
 
-/// About how long a value is as text, told without looking at all of it.
+/// The approximate length of a value as JSON, estimated without reading all of it.
 fn estimate(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -70,7 +92,7 @@ fn estimate(value: &Value) -> usize {
     }
 }
 
-/// A failure in the product's own words.
+/// A failed statement.
 pub fn from_error(error: &DatabaseError) -> CallToolResult {
     let (text, structured) = match error {
         DatabaseError::Refused(refusal) => (refusal.text(), refusal.to_json()),
@@ -81,14 +103,14 @@ pub fn from_error(error: &DatabaseError) -> CallToolResult {
     result
 }
 
-/// A limit that is in the way.
+/// A reached limit.
 pub fn from_limit(reached: &LimitReached) -> CallToolResult {
     let mut result = plain(reached.to_string(), true);
     result.structured_content = Some(json!({"status": "error", "error": reached.to_json()}));
     result
 }
 
-/// A failure that needs no more than a sentence.
+/// A failure with only a message.
 pub fn failure(message: impl Into<String>) -> CallToolResult {
     let message = message.into();
     let mut result = plain(message.clone(), true);
@@ -101,7 +123,7 @@ fn plain(text: String, is_error: bool) -> CallToolResult {
     if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) }
 }
 
-/// `structuredContent` must be an object for clients of 2025 and before.
+/// Clients of 2025 and before require an object in `structuredContent`.
 fn as_object(value: Value) -> Value {
     if value.is_object() { value } else { json!({"result": value}) }
 }
@@ -131,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_answers_with_its_value() {
+    fn a_capabilitys_answer_is_its_value() {
         let result = from_run(json!({"status": "success", "result": [1, 2]}));
         assert_eq!(result.structured_content, Some(json!({"result": [1, 2]})));
         let result = from_run(json!({"status": "success", "result": {"a": 1}}));

@@ -1,22 +1,21 @@
-//! The tools that are always there. What they are is said in Postgres (`sql/agent_tools.sql`); here is only what is done
-//! with a call of one.
+//! Dispatches calls of the built-in tools, which `sql/agent_tools.sql` defines.
 
 use std::{borrow::Cow, sync::Arc};
 
 use parking_lot::Mutex;
 use rmcp::model::Tool;
 
-/// What a built-in tool does when it is called.
+/// How a built-in tool is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Builtin<'a> {
     /// `pml_execute`.
     Execute,
-    /// Any other: one question to Postgres, by its name.
+    /// Any other: one query to Postgres, by its name.
     Ask(Cow<'a, str>),
 }
 
 impl Builtin<'_> {
-    /// The built-in tool that this name must mean; `cap:lookup` is `cap_lookup`.
+    /// The built-in tool of this name; `cap:lookup` is `cap_lookup`.
     pub fn find(name: &str) -> Option<Builtin<'_>> {
         let spelled = match name.split_once(':') {
             Some((prefix @ ("cap" | "pml"), rest)) => Cow::from(format!("{prefix}_{rest}")),
@@ -43,7 +42,7 @@ impl Builtins {
         *self.0.lock() = tools;
     }
 
-    /// Whether the tool is known to change nothing.
+    /// Whether the tool is known to be read-only.
     pub(super) fn only_reads(&self, name: &str) -> bool {
         let tools = self.0.lock().clone();
         let tool = tools.iter().find(|tool| tool.name == name);

@@ -1,9 +1,9 @@
-//! The tools that a scope has: the built-in ones, its capabilities, and those of the downstream servers.
+//! The tools of a scope: the built-in ones, its capabilities, and those of the downstream servers.
 
 pub mod answer;
 mod ask;
 pub mod builtin;
-pub(crate) mod known;
+pub(crate) mod cache;
 mod registration;
 
 use std::{sync::Arc, time::Duration};
@@ -19,18 +19,19 @@ use crate::{
     scope::{Caller, Scope},
 };
 use builtin::Builtins;
-use known::KnownTools;
+use cache::ToolCache;
 use registration::Registration;
 
+/// How long a list waits for Postgres if there is an older list to fall back on.
 const SHORT_WAIT: Duration = Duration::from_secs(2);
 
-/// The tools of all scopes that are in use.
+/// The tools of all scopes in use.
 pub struct Catalog {
     database: Database,
     servers: Downstreams,
     /// The downstream servers that aren't disabled.
     pub server_names: Vec<String>,
-    pub(crate) known: KnownTools,
+    pub(crate) cache: ToolCache,
     pub(crate) changes: Changes,
     registration: Registration,
     builtins: Builtins,
@@ -42,23 +43,22 @@ impl Catalog {
             server_names: servers.names(),
             database,
             servers,
-            known: KnownTools::default(),
+            cache: ToolCache::default(),
             changes: Changes::default(),
             registration: Registration::default(),
             builtins: Builtins::default(),
         })
     }
 
-    /// All tools of the caller's scope, on one page: most clients read no second one.
+    /// All tools of the caller's scope on one page, because most clients read no second one.
     pub async fn list(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-        self.scope_in_use(caller).await;
-        let last = self.known.last_list(caller.scope());
-        // With something to fall back on, nobody needs to wait for Postgres for long.
+        self.register_servers(caller).await;
+        let last = self.cache.last_list(caller.scope());
         let database =
             if last.is_some() { self.database.in_a_hurry(SHORT_WAIT) } else { self.database.clone() };
         let tools = match self.current(caller, &database).await {
             Err(error) if error.is_passing() => {
-                tracing::warn!(%error, "the last known list of tools is given");
+                tracing::warn!(%error, "falling back to the last list of tools");
                 last.ok_or(error)?
             }
             listed => listed?,
@@ -67,7 +67,7 @@ impl Catalog {
         Ok(tools)
     }
 
-    /// The list as it is now, for those who were given one before.
+    /// The current list, to compare with what subscribers have.
     pub(crate) async fn list_again(&self, scope: &Scope) -> Result<Arc<Vec<Tool>>, DatabaseError> {
         let caller = Caller::proxy(scope.clone());
         self.current(&caller, &self.database.in_a_hurry(SHORT_WAIT)).await
@@ -75,27 +75,27 @@ impl Catalog {
 
     /// Changes of the scope's list from now on.
     pub(crate) fn subscribe(&self, scope: &Scope) -> watch::Receiver<u64> {
-        self.changes.subscribe(scope, self.known.last_list(scope))
+        self.changes.subscribe(scope, self.cache.last_list(scope))
     }
 
-    /// Whoever made a change sees it in the next list, though the database's notification may still be on its way.
-    pub(crate) fn may_have_changed(&self, scope: &Scope) {
-        self.known.changed(&scope.place());
+    /// Drops the project's cached lists: who made a change sees it in the next list, even before the notification comes.
+    pub(crate) fn invalidate(&self, scope: &Scope) {
+        self.cache.invalidate(&scope.project_key());
     }
 
     /// From the cache, or else from Postgres.
     async fn current(&self, caller: &Caller, database: &Database) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-        if let Some(tools) = self.known.list(caller.scope()) {
+        if let Some(tools) = self.cache.list(caller.scope()) {
             return Ok(tools);
         }
-        let asked = self.known.moment();
+        let asked = self.cache.moment();
         let (builtin, rows) =
             tokio::try_join!(database.agent_tools(caller), database.tools(caller, &self.server_names))?;
         let mut tools: Vec<Tool> = builtin.iter().map(|definition| defined(definition)).collect();
         self.builtins.keep(Arc::new(tools.clone()));
         tools.extend(rows.into_iter().map(listed));
         let tools = Arc::new(tools);
-        self.known.keep_list(caller.scope(), tools.clone(), asked);
+        self.cache.keep_list(caller.scope(), tools.clone(), asked);
         Ok(tools)
     }
 }
@@ -106,7 +106,7 @@ fn listed(row: ToolRow) -> Tool {
         None => described(row.description, row.input_schema, row.output_schema),
     };
     if tool.input_schema.get("type") != Some(&json!("object")) {
-        // MCP wants an object's schema, whatever was inferred or registered.
+        // MCP requires the schema of an object.
         Arc::make_mut(&mut tool.input_schema).insert("type".into(), json!("object"));
     }
     tool.name = row.tool_name.into();
@@ -118,7 +118,7 @@ fn listed(row: ToolRow) -> Tool {
     tool
 }
 
-/// A tool as its server lists it; if MCP has no such tool, what can be used of it.
+/// A tool as its server lists it; if rmcp can't parse it, its main fields.
 fn defined(definition: &RawValue) -> Tool {
     serde_json::from_str(definition.get()).unwrap_or_else(|_| {
         let mut parts: JsonObject = serde_json::from_str(definition.get()).unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
     use super::defined;
 
     #[test]
-    fn a_tool_that_mcp_does_not_know_is_listed_as_far_as_it_goes() {
+    fn the_main_fields_of_an_invalid_tool_are_listed() {
         let tool = json!({"name": "a", "title": 5, "description": "d", "outputSchema": {"type": "object"}});
         let tool = defined(&to_raw_value(&tool).unwrap());
         assert_eq!((tool.description.as_deref(), tool.title.as_deref()), (Some("d"), None));

@@ -1,113 +1,198 @@
-//! Keeps what Postgres knows of the downstream servers' tools up to date, in every scope that is in use.
+//! Registers the downstream servers' tools in Postgres, in every project in use, and keeps them up to date.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use parking_lot::{Mutex, MutexGuard};
-use tokio_util::sync::CancellationToken;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tokio::{
+    sync::broadcast::error::RecvError,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument;
 
 use super::Catalog;
 use crate::scope::{Caller, Scope};
 
-/// How long the first list of a scope waits for servers that it knows nothing of yet.
-const FIRST_LIST: Duration = Duration::from_secs(10);
+/// How long a caller waits for servers that are being started.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Which servers are known to be registered where.
+/// What is registered where, by project (`org.project`).
 #[derive(Default)]
-pub(super) struct Registration {
-    done: Mutex<HashSet<(String, String)>>,
-    /// Whose tools are kept up to date.
-    scopes_in_use: Mutex<HashSet<Scope>>,
-    /// One at a time, so that many clients of a new scope don't all do the same.
-    turn: tokio::sync::Mutex<()>,
+pub(super) struct Registration(Mutex<HashMap<String, Project>>);
+
+struct Project {
+    /// The scope of its first caller, on whose behalf its tools are registered.
+    scope: Scope,
+    /// The servers whose tools Postgres has.
+    registered: HashSet<String>,
+    attempts: HashMap<String, Attempt>,
+}
+
+/// A registration of one server, shared by all callers that need it.
+#[derive(Clone)]
+struct Attempt {
+    started: Instant,
+    ended: CancellationToken,
+}
+
+/// From when on the wait of a caller counts.
+#[derive(Clone, Copy)]
+enum WaitFrom {
+    /// The start of the registration: a server that is slow to start delays only the first callers.
+    Start,
+    /// Now, because the caller needs this server.
+    Now,
 }
 
 impl Registration {
-    fn is_done(&self, place: &str, server: &str) -> bool {
-        self.lock().contains(&(place.to_owned(), server.to_owned()))
+    /// The servers that aren't registered in this project yet.
+    fn missing(&self, scope: &Scope, servers: &[String]) -> Vec<String> {
+        let mut projects = self.0.lock();
+        let project = projects.entry(scope.project_key()).or_insert_with(|| Project {
+            scope: scope.clone(),
+            registered: HashSet::new(),
+            attempts: HashMap::new(),
+        });
+        if project.registered.len() == servers.len() {
+            return Vec::new();
+        }
+        servers.iter().filter(|server| !project.registered.contains(*server)).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
-        self.done.lock()
+    /// The attempts to register these servers, and which of them the caller has to make.
+    fn attempts(&self, scope: &Scope, servers: &[String]) -> (Vec<Attempt>, Vec<(String, DropGuard)>) {
+        let mut projects = self.0.lock();
+        let (mut attempts, mut new) = (Vec::new(), Vec::new());
+        let Some(project) = projects.get_mut(&scope.project_key()) else { return (attempts, new) };
+        for server in servers {
+            let under_way = project.attempts.get(server).filter(|attempt| !attempt.ended.is_cancelled());
+            attempts.push(under_way.cloned().unwrap_or_else(|| {
+                let ended = CancellationToken::new();
+                new.push((server.clone(), ended.clone().drop_guard()));
+                let attempt = Attempt { started: Instant::now(), ended };
+                project.attempts.insert(server.clone(), attempt.clone());
+                attempt
+            }));
+        }
+        (attempts, new)
     }
 
-    fn add_scope(&self, scope: &Scope) {
-        let mut scopes = self.scopes_in_use.lock();
-        if !scopes.contains(scope) {
-            scopes.insert(scope.clone());
+    fn set_registered(&self, scope: &Scope, server: &str) {
+        if let Some(project) = self.0.lock().get_mut(&scope.project_key()) {
+            project.registered.insert(server.to_owned());
+            project.attempts.remove(server);
         }
     }
 
-    /// One scope for each organisation and project.
-    fn projects_in_use(&self) -> Vec<Scope> {
-        let scopes = self.scopes_in_use.lock();
-        let mut seen = HashSet::new();
-        scopes.iter().filter(|scope| seen.insert(scope.place())).cloned().collect()
+    /// A scope of each project in use.
+    fn scopes(&self) -> Vec<Scope> {
+        self.0.lock().values().map(|project| project.scope.clone()).collect()
     }
 }
 
 impl Catalog {
-    /// Makes sure that the tools of all servers are registered in the caller's scope; asks (and so starts) only servers
-    /// that Postgres knows nothing of there. Whether some have come that weren't known to be there before.
-    pub(crate) async fn scope_in_use(self: &Arc<Self>, caller: &Caller) -> bool {
-        self.registration.add_scope(caller.scope());
-        let place = caller.scope().place();
-        let missing = || -> Vec<&String> {
-            self.server_names.iter().filter(|server| !self.registration.is_done(&place, server)).collect()
-        };
-        let missed = missing().len();
-        if missed == 0 {
-            return false;
-        }
-        let _turn = self.registration.turn.lock().await;
-        let wanted: Vec<String> = missing().into_iter().cloned().collect();
-        if wanted.is_empty() {
-            return true;
-        }
-        let Ok(rows) = self.database.tools(caller, &wanted).await else { return wanted.len() < missed };
-        let known: HashSet<&str> = rows.iter().filter_map(|row| row.server.as_deref()).collect();
-        let mut starting = tokio::task::JoinSet::new();
-        for server in wanted {
-            if known.contains(server.as_str()) {
-                self.registration.lock().insert((place.clone(), server));
-            } else {
-                let (catalog, scope) = (self.clone(), caller.scope().clone());
-                starting.spawn(async move { catalog.register(&scope, &server).await });
-            }
-        }
-        // Whoever is later than this is announced by a changed list.
-        if tokio::time::timeout(FIRST_LIST, async { while starting.join_next().await.is_some() {} })
-            .await
-            .is_err()
-        {
-            starting.detach_all();
-        }
-        missing().len() < missed
+    /// Registers the tools of all servers in the caller's project. Clients are notified of those that come too late.
+    pub(crate) async fn register_servers(self: &Arc<Self>, caller: &Caller) {
+        self.register_missing(caller, WaitFrom::Start, |missing| missing).await;
     }
 
-    /// Registers one server's tools in one scope.
+    /// Registers the tools of the servers that `text` names: code, whose compiler needs their schemas, or a tool's name.
+    pub(crate) async fn register_servers_in(
+        self: &Arc<Self>,
+        caller: &Caller,
+        text: impl FnOnce() -> String,
+    ) {
+        let named = |missing: Vec<String>| named_in(&text(), &missing);
+        self.register_missing(caller, WaitFrom::Now, named).await;
+    }
+
+    /// Whether the text names a server.
+    pub(crate) fn names_server(&self, text: &str) -> bool {
+        !named_in(text, &self.server_names).is_empty()
+    }
+
+    /// Costs one lookup if all servers are registered.
+    async fn register_missing(
+        self: &Arc<Self>,
+        caller: &Caller,
+        wait_from: WaitFrom,
+        wanted: impl FnOnce(Vec<String>) -> Vec<String>,
+    ) {
+        let scope = caller.scope();
+        let missing = self.registration.missing(scope, &self.server_names);
+        if missing.is_empty() {
+            return;
+        }
+        let (attempts, new) = self.registration.attempts(scope, &wanted(missing));
+        if !new.is_empty() {
+            tokio::spawn(self.clone().attempt(scope.clone(), new).in_current_span());
+        }
+        let now = Instant::now();
+        for attempt in attempts {
+            let from = match wait_from {
+                WaitFrom::Start => attempt.started,
+                WaitFrom::Now => now,
+            };
+            let _ = timeout_at(from + LONGEST_WAIT, attempt.ended.cancelled()).await;
+        }
+    }
+
+    /// Lists (and so starts) only servers of which Postgres has no tools in this project.
+    async fn attempt(self: Arc<Self>, scope: Scope, servers: Vec<(String, DropGuard)>) {
+        let names: Vec<String> = servers.iter().map(|(server, _)| server.clone()).collect();
+        let rows = match self.database.tools(&Caller::proxy(scope.clone()), &names).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::warn!(%error, "can't look up which servers' tools are registered");
+                return;
+            }
+        };
+        let known: HashSet<&str> = rows.iter().filter_map(|row| row.server.as_deref()).collect();
+        join_all(servers.into_iter().map(|(server, ended)| {
+            let (catalog, scope, is_known) = (&self, &scope, known.contains(server.as_str()));
+            async move {
+                if is_known {
+                    catalog.registration.set_registered(scope, &server);
+                } else {
+                    catalog.register(scope, &server).await;
+                }
+                drop(ended);
+            }
+        }))
+        .await;
+    }
+
+    /// Registers one server's tools in one project.
     async fn register(&self, scope: &Scope, server: &str) {
         let tools = match self.servers.list(server).await {
             Ok(tools) => tools,
             Err(error) => {
-                tracing::warn!(server, %error, "the tools of a downstream server can't be listed");
+                tracing::warn!(server, %error, "can't list the tools of a downstream server");
                 return;
             }
         };
         let caller = Caller::proxy(scope.clone());
         match self.database.register_tools(&caller, server, &tools).await {
             Ok(changed) => {
-                tracing::debug!(server, changed, place = scope.place(), "tools registered");
-                // Who has waited for it must not be given what was known before; the notification is still on its way.
-                self.may_have_changed(scope);
-                self.registration.lock().insert((scope.place(), server.to_owned()));
+                tracing::debug!(server, changed, project = scope.project_key(), "tools registered");
+                if changed > 0 {
+                    // The notification may still be on its way, and a caller that waited must not get the cached list.
+                    self.invalidate(scope);
+                }
+                self.registration.set_registered(scope, server);
             }
             Err(error) => {
-                tracing::warn!(server, %error, "the tools of a downstream server can't be registered");
+                tracing::warn!(server, %error, "can't register the tools of a downstream server");
             }
         }
     }
 
-    /// Registers again whenever a server's list changes, everywhere where it is used.
+    /// Registers a server's tools again in all projects whenever its list changes.
     pub(crate) async fn follow_servers(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = self.servers.changes();
         loop {
@@ -115,17 +200,27 @@ impl Catalog {
                 () = stop.cancelled() => return,
                 change = changes.recv() => match change {
                     Ok(server) => Some(server),
-                    // Some were missed: all are looked at again.
-                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => None,
-                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+                    // Some changes were missed, so all servers are checked.
+                    Err(RecvError::Lagged(_)) => None,
+                    Err(RecvError::Closed) => return,
                 },
             };
             let servers = server.map_or_else(|| self.server_names.clone(), |server| vec![server]);
-            for scope in self.registration.projects_in_use() {
+            for scope in self.registration.scopes() {
                 for server in &servers {
                     self.register(&scope, server).await;
                 }
             }
         }
     }
+}
+
+fn named_in(text: &str, servers: &[String]) -> Vec<String> {
+    let text = squeezed(text);
+    servers.iter().filter(|server| text.contains(&squeezed(server))).cloned().collect()
+}
+
+/// What all spellings of a server's name have in common: `my-server`, `my_server`, `myServer`.
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
 }

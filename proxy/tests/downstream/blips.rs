@@ -41,8 +41,8 @@ async fn a_call_in_flight_fails_and_is_not_repeated() {
     let error = calling.await.unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server \"moody\" was lost during the call of \"once\": it was killed (SIGKILL); the call may have taken \
-         effect and was not repeated"
+        "lost the server \"moody\" during the call of \"once\": it was killed (SIGKILL); the call may have taken effect \
+         and was not repeated"
     );
     until("it is back", async || call(&servers, "moody", "complain", json!({"lines": 1})).await.ok()).await;
     assert_eq!(journal(&path).iter().filter(|line| *line == "once").count(), 1);
@@ -61,7 +61,7 @@ async fn while_it_is_down_calls_fail_at_once_and_say_why_and_when() {
     let servers = with_policy(json!({"moody": moody(&path)}), &slow);
     let error = call(&servers, "moody", "die", json!({"status": 7})).await.unwrap_err();
     let DownstreamError::Lost { reason, .. } = &error else { panic!("{error}") };
-    assert_eq!(reason, "it exited with status 7 (its last words: I can't go on)");
+    assert_eq!(reason, "it exited with status 7 (its last output: I can't go on)");
     let next_try = until("it waits", async || status(&servers, "moody").next_try).await;
     assert!(next_try > Duration::from_secs(1000), "{next_try:?}");
     let error = call(&servers, "moody", "once", json!({})).await.unwrap_err();
@@ -69,7 +69,7 @@ async fn while_it_is_down_calls_fail_at_once_and_say_why_and_when() {
     let message = error.to_string();
     assert!(
         message.starts_with(
-            "the server \"moody\" is down: it exited with status 7 (its last words: I can't go on); the next try is in "
+            "the server \"moody\" is down: it exited with status 7 (its last output: I can't go on); the next attempt is in "
         ) && message.ends_with("; nothing was sent to it"),
         "{message}"
     );
@@ -89,7 +89,7 @@ async fn a_server_that_does_not_start_is_tried_again_and_its_secrets_are_not_tol
     for error in [first.unwrap_err(), second.unwrap_err()] {
         let message = error.to_string();
         assert!(
-            message.contains("it exited with status 3 (its last words: no good: token ***)"),
+            message.contains("it exited with status 3 (its last output: no good: token ***)"),
             "{message}"
         );
     }
@@ -108,12 +108,9 @@ async fn a_command_that_is_not_there_is_said_clearly() {
         "silent": {"command": "sleep", "args": ["1000"], "startupTimeout": 0.3},
     }));
     let error = servers.list("missing").await.unwrap_err().to_string();
-    assert!(
-        error.contains("the command \"no-such-program-anywhere\" isn't there or can't be executed"),
-        "{error}"
-    );
+    assert!(error.contains("command \"no-such-program-anywhere\" not found or not executable"), "{error}");
     let error = servers.list("nowhere").await.unwrap_err().to_string();
-    assert!(error.contains("its cwd /no/such/folder isn't a directory"), "{error}");
+    assert!(error.contains("cwd /no/such/folder isn't a directory"), "{error}");
     let error = servers.list("silent").await.unwrap_err().to_string();
     assert!(error.contains("it wasn't ready within 0.3 s"), "{error}");
     servers.close().await;

@@ -104,7 +104,7 @@ async fn a_timeout_cancels_and_the_server_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_entry_sets_the_timeout_and_progress_does_not_extend_it() {
     let mut entry = npm("mcp-server-everything", &["stdio"]);
-    entry["timeout"] = json!(0.5);
+    entry["timeout"] = json!(3);
     let servers = downstreams(json!({"everything": entry}));
     servers.list("everything").await.unwrap();
     let (progress, mut received) = mpsc::unbounded_channel();
@@ -206,7 +206,7 @@ async fn a_server_that_asks_us_gets_an_answer() {
     let answers = call(&servers, "moody", "ask", requests).await.unwrap();
     let answers: serde_json::Value = serde_json::from_str(&text(&answers)).unwrap();
     let method_not_found = json!({"code": -32601});
-    let why = json!({"declinedBecause": "the call has no client to be asked"});
+    let why = json!({"declinedBecause": "the call has no client to ask"});
     let declined = json!({"action": "decline", "_meta": {"pml": why}});
     assert_eq!(answers, json!([{"roots": []}, declined, method_not_found, {}, method_not_found]));
     servers.close().await;

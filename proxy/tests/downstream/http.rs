@@ -3,7 +3,10 @@
 use std::{
     net::TcpListener,
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -49,8 +52,15 @@ impl Drop for Everything {
     }
 }
 
+/// Not an ephemeral port: a client that polls one of those may connect to itself, and then the server can't bind it.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(61);
+    let mut ports = std::iter::repeat_with(|| {
+        let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        20_000 + u16::try_from(offset).unwrap()
+    });
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

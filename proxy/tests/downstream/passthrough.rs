@@ -148,7 +148,7 @@ async fn a_server_that_asks_is_told_that_nobody_can_be_asked() {
         json!({"requests": [{"method": "elicitation/create", "params": elicitation}, {"method": "ping"}]});
     let answers = pass_through(&servers, "moody", "ask", requests).await.unwrap();
     let answers: Value = serde_json::from_str(&text(&answers)).unwrap();
-    let why = json!({"declinedBecause": "the call has no client to be asked"});
+    let why = json!({"declinedBecause": "the call has no client to ask"});
     assert_eq!(answers, json!([{"action": "decline", "_meta": {"pml": why}}, {}]));
     servers.close().await;
 }

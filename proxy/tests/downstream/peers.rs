@@ -8,14 +8,14 @@ use std::{
 };
 
 use pml_proxy::downstream::{
-    Answer, Call, CallBody, CallContext, DownstreamError, DownstreamOptions, Downstreams, RestartPolicy,
-    ServerStatus, parse_servers,
+    Call, CallBody, CallContext, DownstreamError, DownstreamOptions, Downstreams, RestartPolicy,
+    ServerStatus, ToolAnswer, parse_servers,
 };
 use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use serde_json::{Value, json};
 
 /// Longer than anything takes on a busy machine; only a failing test waits this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The folder with all peers, installed if they aren't there.
 pub(crate) fn folder() -> &'static Path {
@@ -112,7 +112,7 @@ pub(crate) async fn pass_through(
 }
 
 /// An answer that isn't a question.
-pub(crate) fn complete(answer: Answer) -> CallToolResult {
+pub(crate) fn complete(answer: ToolAnswer) -> CallToolResult {
     match answer.into_parsed() {
         CallToolResponse::Complete(result) => result,
         other => panic!("{other:?}"),

@@ -150,7 +150,7 @@ async fn unknown_disabled_and_refused_are_told_apart() {
     let servers = downstreams(json!({"everything": npm("mcp-server-everything", &["stdio"]), "off": off}));
     assert_eq!(servers.names(), ["everything"]);
     let unknown = call(&servers, "nobody", "echo", json!({})).await.unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no server \"nobody\"; there are: everything");
+    assert_eq!(unknown.to_string(), "there is no server \"nobody\"; configured are: everything");
     let off = servers.list("off").await.unwrap_err();
     assert!(matches!(off, DownstreamError::Disabled { .. }), "{off}");
     // How an unknown tool is answered is up to the server: as an error of the protocol or as a result.

@@ -1,4 +1,4 @@
-//! An MCP client of either era, used from tests that aren't asynchronous.
+//! An MCP client of either era, for synchronous tests.
 
 #![expect(deprecated, reason = "sampling, roots and logging are, but servers use them")]
 
@@ -29,12 +29,12 @@ use serde_json::Value;
 
 use super::{Person, eventually, runtime};
 
-/// The two kinds of protocol.
+/// The two eras of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
     /// 2025-11-25: initialize, a session, notifications on it.
     Sessions,
-    /// 2026-07-28: every request for itself, subscriptions/listen.
+    /// 2026-07-28: stateless requests, subscriptions/listen.
     Stateless,
 }
 
@@ -51,7 +51,7 @@ impl Era {
     }
 }
 
-/// What a client hears without asking.
+/// The notifications and requests that a client receives.
 #[derive(Clone, Default)]
 struct Ears {
     list_changes: Arc<AtomicUsize>,
@@ -133,7 +133,7 @@ impl Agent {
         Agent::try_connect(url, era, Some(token)).expect("a connection")
     }
 
-    /// With somebody behind it whom servers may ask.
+    /// With a person whom servers may ask.
     pub fn of_person(url: &str, era: Era, token: Option<&str>, person: &Person) -> Agent {
         let ears = Ears { person: Some(person.clone()), ..Ears::default() };
         Agent::http(url, era, token, ears).expect("a connection")
@@ -148,7 +148,7 @@ impl Agent {
         config.auth_header = token.map(str::to_owned);
         config.custom_headers = HashMap::new();
         config.reinit_on_expired_session = false;
-        // The transport is a task from the beginning.
+        // The transport spawns a task.
         let _inside = runtime().enter();
         Agent::with_ears(StreamableHttpClientTransport::from_config(config), era, ears)
     }
@@ -196,6 +196,11 @@ impl Agent {
         self.tools().into_iter().map(|tool| tool.name.into_owned()).collect()
     }
 
+    /// Waits until the tool is listed: a server that starts slowly is missing in the first list.
+    pub fn has_tool(&self, tool: &str) {
+        eventually(tool, || self.tool_names().iter().any(|name| name == tool).then_some(()));
+    }
+
     pub fn try_call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
         runtime().block_on(async {
             let handle = self.begin(tool, arguments).await?;
@@ -206,14 +211,14 @@ impl Agent {
         })
     }
 
-    /// A call whose questions are answered, in whichever way they come.
+    /// A call whose questions are answered, in either era.
     pub fn converse(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = arguments.as_object().cloned();
         runtime().block_on(self.service.call_tool(params))
     }
 
-    /// One step of such a call, with what the last one left.
+    /// One step of such a call, with the answers and state of the last one.
     pub fn converse_once(
         &self,
         tool: &str,
@@ -234,7 +239,7 @@ impl Agent {
         .expect("JSON"))
     }
 
-    /// Sends a call and comes back before its answer does.
+    /// Sends a call without waiting for its answer.
     pub fn start_call(&self, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
         runtime().block_on(self.begin(tool, arguments)).expect("a request")
     }
@@ -246,7 +251,7 @@ impl Agent {
         self.service.send_request_with_option(request, PeerRequestOptions::no_options()).await
     }
 
-    /// The result of a call that the protocol has no complaint about.
+    /// The result of a call without a protocol error.
     pub fn call(&self, tool: &str, arguments: Value) -> CallToolResult {
         self.try_call(tool, arguments).unwrap_or_else(|error| panic!("{tool}: {error}"))
     }
@@ -258,7 +263,7 @@ impl Agent {
         result.structured_content.unwrap_or_default()
     }
 
-    /// What a call that fails says.
+    /// The message of a call that fails.
     pub fn failure(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));
@@ -269,7 +274,7 @@ impl Agent {
         self.ears.list_changes.load(Ordering::SeqCst)
     }
 
-    /// Waits until the list has been said to have changed more than `before` times.
+    /// Waits for more than `before` notifications of a changed list.
     pub fn hears_of_change(&self, before: usize) {
         eventually("notifications/tools/list_changed", || (self.list_changes() > before).then_some(()));
     }

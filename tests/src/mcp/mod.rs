@@ -1,4 +1,4 @@
-//! A running proxy, and agents that speak to it.
+//! A running proxy, and MCP clients for it.
 
 mod agent;
 mod person;
@@ -16,20 +16,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Where asynchronous clients run; the tests themselves aren't asynchronous.
+/// The runtime of the async clients; the tests themselves are synchronous.
 pub fn runtime() -> &'static tokio::runtime::Runtime {
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| tokio::runtime::Runtime::new().expect("a runtime"))
 }
 
-/// Waits until `condition` gives something; the time is only how long a failure takes.
+/// Waits until `condition` returns something; only a failing test waits for the timeout.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         if let Some(found) = condition() {
             return found;
         }
-        assert!(Instant::now() < deadline, "this never came: {what}");
+        assert!(Instant::now() < deadline, "timeout: {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,4 +1,4 @@
-//! Somebody behind a client who answers what servers ask: a person, a language model and a folder in one.
+//! Answers servers' questions for a client: a person, a language model and roots in one.
 
 use std::sync::{
     Arc, Mutex,
@@ -64,9 +64,9 @@ impl Person {
         self.0.may_answer.notify_one();
     }
 
-    /// Waits until the question was taken back.
+    /// Waits until the question is withdrawn.
     pub fn is_left_alone(&self) {
-        eventually("the question is taken back", || self.0.left_alone.load(Ordering::SeqCst).then_some(()));
+        eventually("the question is withdrawn", || self.0.left_alone.load(Ordering::SeqCst).then_some(()));
     }
 
     pub(super) async fn hears(&self, question: &str, cancel: &CancellationToken) {

@@ -1,4 +1,4 @@
-//! The proxy as a process of its own, on a free port.
+//! The proxy as a separate process, on a free port.
 
 use std::{
     env,
@@ -27,7 +27,7 @@ fn built(name: &str) -> PathBuf {
     program
 }
 
-/// Makes a token; its id and the token itself.
+/// Creates a token; returns its id and the token.
 pub fn new_token(database: &Database, org: &str, actor: &str) -> (String, String) {
     let output = pml()
         .args(["token", "create", "--json", "--org", org, "--actor", actor, "--label", "test"])
@@ -40,7 +40,7 @@ pub fn new_token(database: &Database, org: &str, actor: &str) -> (String, String
     (field("id"), field("token"))
 }
 
-/// How a proxy is to be started.
+/// The command line of a proxy.
 pub struct ProxySetup {
     command: Command,
 }
@@ -54,7 +54,7 @@ impl ProxySetup {
             command.env_remove(name);
         }
         command.env("XDG_CONFIG_HOME", "/nonexistent").env("PML_DATABASE_URL", database.url_of("proxy"));
-        // So the whole suite can be run without the fast path.
+        // To run the whole suite without the fast path.
         if let Some(passthrough) = env::var_os("PML_TEST_PASSTHROUGH") {
             command.env("PML_PASSTHROUGH", passthrough);
         }
@@ -113,7 +113,7 @@ impl Proxy {
         ProxySetup::new(database).start()
     }
 
-    /// The address of another of its pages.
+    /// The URL of another path.
     pub fn page(&self, path: &str) -> String {
         self.url.replace("/mcp", path)
     }
@@ -124,7 +124,7 @@ impl Proxy {
         rest.trim_end_matches("/mcp")
     }
 
-    /// The value of one of its metrics, by its name and labels; 0 if it isn't there.
+    /// The value of a metric, by its name and labels; 0 if it is missing.
     pub fn metric(&self, name: &str) -> u64 {
         let ask = async { reqwest::get(self.page("/metrics")).await?.text().await };
         let metrics = runtime().block_on(ask).expect("metrics");
@@ -132,7 +132,7 @@ impl Proxy {
         value.map_or(0, |value| value.parse().expect("a number"))
     }
 
-    /// Waits until it hears of changes; before that, clients are told once more than needed.
+    /// Waits until it receives notifications; before that, clients may be notified once more than needed.
     pub fn is_ready(&self) {
         eventually("readiness", || {
             let ask = async { reqwest::get(self.page("/readyz")).await.ok() };
@@ -163,6 +163,13 @@ impl Proxy {
         pids.into_iter().filter(is_worker).collect()
     }
 
+    /// Kills its sandbox processes; some may just be ending by themselves.
+    pub fn kill_workers(&self) {
+        for pid in self.workers() {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+
     pub fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }
@@ -172,7 +179,7 @@ impl Proxy {
         self.process.wait().expect("an end");
     }
 
-    /// How it ended, which something else must have brought about.
+    /// Its exit status; something else must end it.
     pub fn wait(&mut self) -> ExitStatus {
         eventually("the proxy ends", || self.process.try_wait().expect("a process"))
     }

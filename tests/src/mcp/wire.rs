@@ -1,4 +1,4 @@
-//! HTTP byte by byte, for what no client library would send.
+//! Raw HTTP, for what no client library would send.
 
 use std::{
     io::{Read, Write},
@@ -8,7 +8,7 @@ use std::{
 
 use super::{Proxy, runtime};
 
-/// How long a test waits for bytes; only how long a failure takes.
+/// How long a test waits for bytes; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Wire(TcpStream);
@@ -41,17 +41,17 @@ impl Wire {
         self.0
     }
 
-    /// Whether it could be sent; the other side may have closed.
+    /// Whether it could be sent; the proxy may have closed the connection.
     pub fn send(&mut self, text: &str) -> bool {
         self.0.write_all(text.as_bytes()).is_ok()
     }
 
-    /// Says that nothing more comes.
+    /// Closes the sending side.
     pub fn end(&mut self) {
         let _ = self.0.shutdown(Shutdown::Write);
     }
 
-    /// The answer to one request, which the connection outlives: its head and the body that this announces.
+    /// The response to one request, by its `Content-Length`; the connection stays open.
     pub fn answer(&mut self) -> String {
         let mut answer = Vec::new();
         let mut buffer = [0; 4096];
@@ -72,7 +72,7 @@ impl Wire {
         }
     }
 
-    /// Sends a request and gives the status of its answer and the rest.
+    /// Sends a request; returns the status and the whole response.
     pub fn ask(&mut self, request: &str) -> (u16, String) {
         assert!(self.send(request), "the connection is closed");
         let answer = self.answer();
@@ -80,7 +80,7 @@ impl Wire {
         (status.unwrap_or_else(|| panic!("no answer: {answer}")), answer)
     }
 
-    /// Waits until the other side closes, without an answer.
+    /// Waits until the proxy closes the connection without an answer.
     pub fn is_closed(&mut self) {
         let mut rest = Vec::new();
         match self.0.read_to_end(&mut rest) {

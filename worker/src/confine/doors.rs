@@ -1,6 +1,6 @@
 //! Tries every way out of the confined process, so that an operator or a test can see each of them shut.
 //!
-//! Each try is a process of its own, because the answer to most of them is to be killed.
+//! Each attempt is a process of its own, because most of them get it killed.
 
 use std::{
     ffi::CStr,
@@ -14,10 +14,10 @@ use libc::{c_int, c_long, c_void};
 
 use super::{Plan, confine};
 
-/// Tries the door: 0 or more if it is open, -1 and errno if not, like the system call it makes.
+/// Makes the system call: 0 or more if it succeeds, else -1 and errno.
 type Attempt = fn(parent: c_int) -> c_long;
 
-/// What a process that tried a door exits with.
+/// Exit codes of an attempt.
 const OPEN: u8 = 10;
 const SHUT: u8 = 11;
 const NOT_CONFINED: u8 = 12;
@@ -114,14 +114,14 @@ pub(crate) const DOORS: &[(&str, bool, Attempt)] = &[
     }),
 ];
 
-/// How a try ended.
+/// The result of an attempt.
 pub(crate) enum Found {
     Shut(String),
     Open,
     Unknown(String),
 }
 
-/// Confines this process and tries one door; never comes back with the door open unnoticed.
+/// Confines this process and makes one attempt.
 pub(crate) fn attempt(name: &str, plan: &Plan) -> ExitCode {
     let Some((_, _, attempt)) = DOORS.iter().find(|(known, _, _)| *known == name) else {
         eprintln!("pml-worker: no door is called \"{name}\"");
@@ -135,7 +135,7 @@ pub(crate) fn attempt(name: &str, plan: &Plan) -> ExitCode {
     ExitCode::from(if attempt(parent) < 0 { SHUT } else { OPEN })
 }
 
-/// Tries one door in a process of its own.
+/// Makes one attempt in a process of its own.
 pub(crate) fn try_door(name: &str, options: &[String]) -> io::Result<Found> {
     let status = Command::new(std::env::current_exe()?)
         .arg("door")
@@ -149,7 +149,7 @@ pub(crate) fn try_door(name: &str, options: &[String]) -> io::Result<Found> {
         (_, Some(libc::SIGSYS)) => Found::Shut("killed by the filter".into()),
         (Some(code), _) if code == i32::from(SHUT) => Found::Shut("refused by the kernel".into()),
         (Some(code), _) if code == i32::from(OPEN) => Found::Open,
-        // `execute a program` that worked ends as that program.
+        // A successful `execute a program` exits as that program.
         (Some(0), _) => Found::Open,
         _ => Found::Unknown(status.to_string()),
     })

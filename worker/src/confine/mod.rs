@@ -1,4 +1,4 @@
-//! Shuts every door of the process: no files, no network, no processes, no way back. Done before any code arrives.
+//! Confines the process for good: no files, no network, no child processes. Done before any code arrives.
 
 pub(crate) mod doors;
 mod seccomp;
@@ -17,7 +17,7 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs},
 };
 
-/// What the kernel has to have. The rest (rlimits, `no_new_privs`, closed descriptors) every kernel has.
+/// Kernel features that may be missing. The rest (rlimits, `no_new_privs`, closed descriptors) every kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Landlock,
@@ -44,9 +44,9 @@ impl fmt::Display for Layer {
 pub(crate) struct Plan {
     /// The most that the engine's heap may ever be, in bytes.
     pub(crate) memory_ceiling: u64,
-    /// Layers without which the process may serve all the same.
+    /// Layers that may be missing.
     pub(crate) allow_missing: Vec<Layer>,
-    /// Layers to treat as if the kernel had none, to see what the others hold.
+    /// Layers to skip, to test the others.
     pub(crate) pretend_missing: Vec<Layer>,
 }
 
@@ -72,11 +72,11 @@ fn kernel(what: &'static str) -> impl Fn(Errno) -> ConfineError {
     move |error| ConfineError::Kernel { what, error }
 }
 
-/// What the code, its buffers and the stack may take beside the engine's heap, in bytes.
+/// Memory for the program, its buffers and the stack beyond the engine's heap, in bytes.
 const BESIDE_THE_HEAP: u64 = 128 * 1024 * 1024;
 const STACK: u64 = 8 * 1024 * 1024;
 
-/// Confines the process for good; gives the layers that are missing though allowed to.
+/// Confines the process for good; returns the layers that are missing.
 pub(crate) fn confine(plan: &Plan) -> Result<Vec<Layer>, ConfineError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(kernel("PR_SET_PDEATHSIG"))?;
     close_descriptors();
@@ -120,7 +120,7 @@ fn close_descriptors() {
     }
 }
 
-/// Both ways of asking for the time look something up when first asked: the kernel's fast path and the time zone's file.
+/// Warms up both clocks, which open something on first use: the vDSO and the time zone file.
 #[expect(clippy::disallowed_methods, reason = "the process has one thread")]
 fn settle_clock() {
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -135,7 +135,7 @@ fn settle_clock() {
 
 /// False if the kernel has no Landlock.
 fn landlock() -> Result<bool, ConfineError> {
-    // The newest rules are asked for; an older kernel enforces those that it knows.
+    // Asks for the newest rules; an older kernel enforces the subset that it knows.
     let abi = ABI::V7;
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)

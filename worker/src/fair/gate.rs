@@ -1,4 +1,4 @@
-//! Waits for a slot of a fair queue, without blocking.
+//! An async semaphore over a fair queue.
 
 use std::{sync::Arc, time::Instant};
 
@@ -21,10 +21,10 @@ struct State {
     closed: bool,
 }
 
-/// Why nobody is let in.
+/// Why no slot is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Too many wait.
+    /// The queue is full.
     Full(Full),
     /// The gate was closed.
     Closed,
@@ -36,20 +36,20 @@ impl From<Full> for Refused {
     }
 }
 
-/// One slot; given on when dropped.
+/// One slot; released when dropped.
 pub struct Permit {
     gate: FairGate,
     tenant: Tenant,
 }
 
 impl FairGate {
-    /// With these slots and bounds.
+    /// A gate with these slots and bounds.
     #[must_use]
     pub fn new(shares: Shares) -> FairGate {
         FairGate(Arc::new(Mutex::new(State { queue: FairQueue::new(shares), closed: false })))
     }
 
-    /// Waits for a slot; `bytes` is what is held meanwhile. Dropping the future gives the place in the queue up.
+    /// Waits for a slot; `bytes` is the memory held by the caller meanwhile. Dropping the future leaves the queue.
     pub async fn enter(&self, tenant: &Tenant, bytes: usize) -> Result<Permit, Refused> {
         let (sender, receiver) = oneshot::channel();
         let (waiting, displaced) = {
@@ -70,7 +70,7 @@ impl FairGate {
         receiver.await.map_err(|_| Refused::Closed)?.map_err(Refused::Full)
     }
 
-    /// Waits for a slot again, whatever the bounds: for what was let in before and gave its slot back for a while.
+    /// Waits for a slot again, ignoring the bounds: for a run that stepped aside.
     pub async fn enter_again(&self, tenant: &Tenant) -> Result<Permit, Refused> {
         let (sender, receiver) = oneshot::channel();
         let _waiting = {
@@ -87,14 +87,14 @@ impl FairGate {
         receiver.await.map_err(|_| Refused::Closed)?.map_err(Refused::Full)
     }
 
-    /// Lets nobody in any more, and sends away those who wait.
+    /// Refuses new callers and those in the queue.
     pub fn close(&self) {
         let waiting = {
             let mut state = self.lock();
             state.closed = true;
             state.queue.drain()
         };
-        // Dropped without the lock: their ends take it.
+        // Dropped without the lock, which their destructors take.
         drop(waiting);
     }
 
@@ -108,7 +108,7 @@ impl FairGate {
         Permit { gate: self.clone(), tenant }
     }
 
-    /// Changes the queue, and lets in whoever is next then.
+    /// Changes the queue, then grants free slots.
     fn change(&self, change: impl FnOnce(&mut Queue)) {
         let (mut next, now) = (Vec::new(), Instant::now());
         {
@@ -119,13 +119,13 @@ impl FairGate {
             }
         }
         for (tenant, waiter) in next {
-            // If the waiter is gone, the permit comes back here and is given on once more.
+            // If the waiter is gone, dropping its permit grants the slot to the next.
             let _ = waiter.send(Ok(self.permit(tenant)));
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and the state is whole at every step.
+        // Nothing panics while it holds the lock, and the state is consistent at every step.
         self.0.lock()
     }
 }
@@ -137,7 +137,7 @@ impl Drop for Permit {
     }
 }
 
-/// Gives up the place in the queue if the future that waits is dropped.
+/// Leaves the queue if the waiting future is dropped.
 struct Waiting<'g> {
     gate: &'g FairGate,
     tenant: &'g Tenant,

@@ -1,4 +1,4 @@
-//! Fair queues: tenants share slots by construction, so that none has to be stopped for another to be served.
+//! Fair queues: tenants share slots by construction, so that none can starve another.
 
 mod gate;
 mod present;

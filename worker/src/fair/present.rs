@@ -1,17 +1,17 @@
-//! Which groups have been there lately. Of all of them the last two are enough to tell whether one is alone. Pure.
+//! Which groups were active recently. Remembering two is enough to tell whether a group is alone. Pure.
 
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
-/// So long a group that has gone counts as present: an agent's next call comes within it.
+/// How long a group counts as active after its last slot: an agent's next call comes within it.
 const LATELY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(super) struct Present {
     last: Option<(Arc<str>, Instant)>,
-    /// Of another group than the last.
+    /// The latest of any other group.
     before: Option<(Arc<str>, Instant)>,
 }
 
@@ -23,7 +23,7 @@ impl Present {
         self.last = Some((group.clone(), now));
     }
 
-    /// Whether another than this group was seen lately.
+    /// Whether any other group was seen recently.
     pub(super) fn others(&self, group: &Arc<str>, now: Instant) -> bool {
         let other = self.last.as_ref().filter(|(last, _)| last != group).or(self.before.as_ref());
         other.is_some_and(|(_, at)| now.saturating_duration_since(*at) < LATELY)

@@ -1,7 +1,7 @@
 //! A bounded queue, fair between groups and between the tenants of a group. Pure bookkeeping, no I/O.
 //!
-//! What was given can't be taken back, so a group that has less than its share doesn't wait for the others to give
-//! something back: it gets a slot of the reserve. A group alone has the slots and never the reserve.
+//! Slots can't be preempted, so a group below its share doesn't wait for another to release one: it gets a slot of the
+//! reserve. A group alone has the slots and never the reserve.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,25 +14,25 @@ use super::{Tenant, present::Present};
 /// How much there is to share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// Slots for whoever comes.
+    /// Slots for anybody.
     pub slots: usize,
     /// Further slots, for tenants below their share while the others are taken.
     pub reserve: usize,
-    /// The most that one group may hold while another is present: each slot in use slows down the rest, and who comes
-    /// again every few milliseconds would meet all of them each time.
+    /// The most that one group may hold while another is active: each slot in use slows down the others, and a client with a
+    /// call every few milliseconds would feel it on each of them.
     pub in_company: usize,
-    /// How many may wait, in all.
+    /// Queue length, in all.
     pub queue: usize,
-    /// How many of one tenant may wait.
+    /// Queue length per tenant.
     pub queue_per_tenant: usize,
-    /// Bytes that those who wait may hold, in all.
+    /// Bytes held by the queue, in all.
     pub queue_bytes: usize,
-    /// Bytes that those who wait of one tenant may hold.
+    /// Bytes held by the queue per tenant.
     pub queue_bytes_per_tenant: usize,
 }
 
 impl Shares {
-    /// Whoever comes may wait: how many there are is bounded elsewhere.
+    /// An unbounded queue, where the number of callers is bounded elsewhere.
     #[must_use]
     pub fn unbounded(slots: usize, reserve: usize) -> Shares {
         let any = usize::MAX;
@@ -48,25 +48,25 @@ impl Shares {
     }
 }
 
-/// What is full.
+/// The bound that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullOf {
-    /// Those who wait.
+    /// The queue.
     Waiting,
-    /// Those who wait of this tenant.
+    /// This tenant's part of the queue.
     WaitingOfTenant,
-    /// The bytes that they hold.
+    /// The bytes in the queue.
     Bytes,
-    /// The bytes that those of this tenant hold.
+    /// This tenant's bytes in the queue.
     BytesOfTenant,
 }
 
-/// Why somebody may not wait.
+/// Why a caller can't queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// What is full.
+    /// The bound that was reached.
     pub of: FullOf,
-    /// How much of it there may be.
+    /// Its value.
     pub most: usize,
 }
 
@@ -75,20 +75,20 @@ pub struct Full {
 pub struct Counts {
     /// Slots, those of the reserve included.
     pub held: usize,
-    /// Those who wait.
+    /// Callers in the queue.
     pub waiting: usize,
     /// The bytes that they hold.
     pub bytes: usize,
 }
 
-/// Identifies one who waits.
+/// Identifies a queued caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-/// What came of asking to wait.
+/// The result of queueing.
 pub(super) struct Waits<W> {
     pub(super) ticket: Result<Ticket, Full>,
-    /// Who had to go, and what was full.
+    /// Callers evicted from the queue, with the bound that was reached.
     pub(super) displaced: Vec<(W, Full)>,
 }
 
@@ -103,7 +103,7 @@ struct Member<W> {
     held: usize,
     bytes: usize,
     queue: VecDeque<Waiter<W>>,
-    /// When it was last served, or came.
+    /// When it was last served, or arrived.
     turn: u64,
 }
 
@@ -114,14 +114,14 @@ struct Group<W> {
     turn: u64,
 }
 
-/// The slots and those who wait for them.
+/// The slots and the queue for them.
 pub(super) struct FairQueue<W> {
     shares: Shares,
-    /// Only those that hold something or wait.
+    /// Only groups that hold a slot or wait for one.
     groups: HashMap<Arc<str>, Group<W>>,
     counts: Counts,
     present: Present,
-    /// Counts what happens, so that of equals the one served longest ago can be told.
+    /// A logical clock, which breaks ties in favour of whoever was served longest ago.
     turns: u64,
 }
 
@@ -140,7 +140,7 @@ impl<W> FairQueue<W> {
         self.counts
     }
 
-    /// Takes a slot, if there is one for this tenant and nobody before it.
+    /// Takes a slot if one is free for this tenant.
     pub(super) fn try_take(&mut self, tenant: &Tenant, now: Instant) -> bool {
         self.member(tenant);
         let taken = self.may_take(tenant.group(), tenant.name(), now);
@@ -151,8 +151,8 @@ impl<W> FairQueue<W> {
         taken
     }
 
-    /// Waits for a slot; the ticket serves to give up. If all waiting places are taken, the newest of the group that has
-    /// the most of them goes, unless this one's would have as many.
+    /// Queues for a slot; the ticket serves to leave the queue. If it is full, the newest entry of the group that has the
+    /// most is evicted, unless this caller's group would have as many.
     pub(super) fn wait(&mut self, tenant: &Tenant, bytes: usize, who: W) -> Waits<W> {
         let mut displaced = Vec::new();
         let ticket =
@@ -160,12 +160,12 @@ impl<W> FairQueue<W> {
         Waits { ticket, displaced }
     }
 
-    /// Waits before all others of this tenant, whatever the bounds: for one that was let in before and stepped aside.
+    /// Queues at the front of its tenant's queue, ignoring the bounds: for a run that stepped aside.
     pub(super) fn wait_again(&mut self, tenant: &Tenant, who: W) -> Ticket {
         self.enqueue(tenant, 0, who, true)
     }
 
-    /// Gives up waiting; nothing happens if the turn has come meanwhile.
+    /// Leaves the queue; does nothing if the slot was already granted.
     pub(super) fn give_up(&mut self, tenant: &Tenant, ticket: Ticket) {
         let Some(member) = self.groups.get(tenant.group()).and_then(|group| group.members.get(tenant.name()))
         else {
@@ -177,7 +177,7 @@ impl<W> FairQueue<W> {
         }
     }
 
-    /// Gives a slot back. Somebody may be next.
+    /// Releases a slot. Call `next` afterwards.
     pub(super) fn release(&mut self, tenant: &Tenant, now: Instant) {
         self.present.seen(tenant.group(), now);
         if let Some(group) = self.groups.get_mut(tenant.group())
@@ -191,7 +191,7 @@ impl<W> FairQueue<W> {
         }
     }
 
-    /// Gives a slot to who is next, if there is one to give. To be asked again until nobody is.
+    /// Grants a free slot to the next in the queue. Call it until it returns `None`.
     pub(super) fn next(&mut self, now: Instant) -> Option<(Tenant, W)> {
         if self.counts.waiting == 0 || self.counts.held >= self.ceiling() {
             return None;
@@ -202,7 +202,7 @@ impl<W> FairQueue<W> {
         Some((tenant, waiter.who))
     }
 
-    /// Everyone who waits, for an end.
+    /// Empties the queue.
     pub(super) fn drain(&mut self) -> Vec<W> {
         self.counts.waiting = 0;
         self.counts.bytes = 0;
@@ -223,7 +223,7 @@ impl<W> FairQueue<W> {
         self.shares.slots + self.shares.reserve
     }
 
-    /// The part of the slots that is a group's while so many groups want some.
+    /// A group's share of the slots among the active groups.
     fn share(&self) -> usize {
         (self.shares.slots / self.groups.len().max(1)).max(1)
     }
@@ -245,18 +245,18 @@ impl<W> FairQueue<W> {
         if group.held < share {
             return true;
         }
-        // Half of the reserve also serves the tenants of one group among each other.
+        // Half of the reserve is also shared between the tenants of one group.
         group.held < self.shares.slots + self.shares.reserve / 2
             && member.held < share.div_ceil(group.members.len())
     }
 
-    /// Whether another group holds something, waits for it, or did so lately.
+    /// Whether another group is active, or recently was.
     fn has_company(&self, group: &Arc<str>, now: Instant) -> bool {
         self.groups.keys().any(|other| other != group) || self.present.others(group, now)
     }
 
-    /// Of those that may have one the group with the fewest, in it the tenant with the fewest; of equals the one served
-    /// longest ago.
+    /// The eligible group with the fewest slots, and in it the tenant with the fewest; ties go to whoever was served longest
+    /// ago.
     fn next_tenant(&self, now: Instant) -> Option<Tenant> {
         let mut best: Option<(_, Tenant)> = None;
         for (group_name, group) in self.groups.iter().filter(|(_, group)| group.waiting > 0) {
@@ -271,7 +271,7 @@ impl<W> FairQueue<W> {
         best.map(|(_, tenant)| tenant)
     }
 
-    /// Checks the bounds; `displaced` are those who had to go for this one to stay within those of all.
+    /// Checks the bounds, evicting others into `displaced` if the global ones are reached.
     fn make_room(
         &mut self,
         tenant: &Tenant,
@@ -303,7 +303,7 @@ impl<W> FairQueue<W> {
         }
     }
 
-    /// Takes the newest of whoever has the most waiting, if that is more than this one's group would have.
+    /// Evicts the newest entry of the group with the longest queue, if longer than this caller's group would have.
     fn displace_for(&mut self, tenant: &Tenant, bytes: usize, full: Full) -> Option<W> {
         let by_bytes = full.of == FullOf::Bytes;
         let weight = |member: &Member<W>| if by_bytes { member.bytes } else { member.queue.len() };
@@ -363,7 +363,7 @@ impl<W> FairQueue<W> {
         self.counts.held += 1;
     }
 
-    /// The tenant's entry; a new one comes after all that are there.
+    /// The tenant's entry; a new one is last in turn.
     fn member(&mut self, tenant: &Tenant) -> &mut Member<W> {
         let turn = self.turns;
         let group = self.groups.entry(tenant.group().clone()).or_insert_with(|| Group {
@@ -669,7 +669,7 @@ mod tests {
             for step in &steps {
                 model.step(step);
             }
-            // Others come without end; who waited before them is served all the same.
+            // An endless stream of others doesn't starve those who waited before.
             let waited: Vec<u32> = model.waiting.iter().map(|(_, _, who, _)| *who).collect();
             for turn in (0..3).cycle().take(300) {
                 model.step(&Step::Arrive { group: 9, member: turn, bytes: 0 });

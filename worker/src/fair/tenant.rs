@@ -1,4 +1,4 @@
-//! For whom something is done: one principal, and the group whose principals share what the group may have.
+//! The unit of fair sharing: a principal, and the group (organisation) whose principals share what the group may have.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The one descriptor that the process has: a socket to its parent, frames both ways.
+//! The only descriptor of the process: a socket to its parent, with frames in both directions.
 
 use std::{
     os::fd::BorrowedFd,
@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-/// The parent's end is gone: there is nobody left to work for.
+/// The parent has closed the socket.
 #[derive(Debug)]
 pub(crate) struct ParentGone;
 
@@ -71,7 +71,7 @@ impl Connection {
 
     fn fill(&mut self) -> Result<(), ParentGone> {
         let length = self.received.len();
-        // As much as was there already, so that a megabyte takes a few reads and a small answer one.
+        // Doubles, so that a megabyte takes a few reads and a small answer one.
         let room = length.clamp(16 * 1024, 1024 * 1024);
         self.received.resize(length + room, 0);
         let read = loop {
@@ -87,7 +87,7 @@ impl Connection {
         }
     }
 
-    /// Gives back the memory that a large frame took.
+    /// Releases the memory of a large frame.
     pub(crate) fn shrink(&mut self) {
         self.received.drain(..self.consumed);
         self.consumed = 0;

@@ -1,4 +1,4 @@
-//! One QuickJS runtime, made before its run arrives and thrown away after it.
+//! One QuickJS runtime, created before its run arrives and discarded after it.
 
 use std::{
     cell::RefCell,
@@ -27,13 +27,13 @@ use super::{
     to_json::JsonError,
 };
 
-/// What the engine may use beyond the limit while we read out what went wrong.
+/// Extra memory for reading out the error after the limit was reached.
 const ROOM_FOR_THE_ERROR: u64 = 1024 * 1024;
 
 /// The stack that the prelude may use, before the run's own limit is known.
 const PRELUDE_STACK: usize = 256 * 1024;
 
-/// How many jobs may run between two looks at the clock.
+/// Jobs to run between two checks of the clock.
 const JOBS_PER_LOOK: u32 = 64;
 
 pub(crate) struct Engine {
@@ -99,10 +99,10 @@ impl Engine {
                 Err(End::Failed(failure)) => Err(failure),
             };
             let result = match (state.stopped(), result) {
-                // What the code returned stands; only the calls that it left running were cut off.
+                // The result is kept; only the calls still running were cut off.
                 (Some(LimitKind::WallTime), Ok(Some(returned))) => Ok(returned),
                 (None, Ok(returned)) => Ok(returned.unwrap_or_default()),
-                // A limit met anywhere counts, whatever the code made of it afterwards.
+                // A limit counts even if the code caught the error.
                 (Some(limit), _) => Err(WorkerFailure::Limit { limit, node: state.last_node() }),
                 (None, Err(failure)) => Err(failure),
             };
@@ -145,13 +145,13 @@ impl From<Thrown> for End {
     }
 }
 
-/// What a run goes on for.
+/// What the event loop is waiting for.
 enum Until<'p, 'js> {
     Settled(&'p Promise<'js>),
     NoCallRuns,
 }
 
-/// The code at work: its promise on one side, the parent on the other.
+/// The event loop of a run: its promise on one side, the parent on the other.
 struct Conversation<'a, 'js> {
     ctx: &'a Ctx<'js>,
     state: &'a RunState,
@@ -216,9 +216,9 @@ impl<'a, 'js> Conversation<'a, 'js> {
         }))
     }
 
-    /// The calls that are still running though the code has returned; waits for their end, or that of the run's time.
+    /// Waits for calls still running after the code has returned, up to the wall time.
     fn wait_for_left_calls(&self, connection: &mut Connection) -> Result<Vec<Unawaited>, End> {
-        // A promise that is settled already may have a call as its next step.
+        // Jobs of settled promises may still make calls.
         self.run_jobs(&Until::NoCallRuns);
         if !self.state.waits_for_calls() || self.state.stopped().is_some() {
             return Ok(Vec::new());
@@ -229,7 +229,7 @@ impl<'a, 'js> Conversation<'a, 'js> {
         Ok(calls.filter_map(|(_, call)| thrown::unawaited(self.ctx, &call)).collect())
     }
 
-    /// Runs jobs, timers and answers until what is waited for has come, or a limit is met.
+    /// Runs jobs, timers and answers until the awaited event or a limit.
     fn go_on(&self, connection: &mut Connection, until: Until<'_, 'js>) -> Result<(), End> {
         loop {
             self.run_jobs(&until);
@@ -310,7 +310,7 @@ impl<'a, 'js> Conversation<'a, 'js> {
                 self.state.resume(left);
                 Ok(())
             }
-            // A parent that says anything else is not ours.
+            // Any other message is a protocol violation.
             Ok(ToWorker::Run { .. }) | Err(_) => Err(End::ParentGone),
         }
     }
@@ -385,7 +385,7 @@ fn address(value: &Value<'_>) -> usize {
     unsafe { qjs::JS_VALUE_GET_PTR(value.as_raw()) as usize }
 }
 
-/// Notes a rejection that nobody handles so far.
+/// Records a rejection that is not handled yet.
 fn rejected<'js>(
     run: &RunState,
     ctx: &Ctx<'js>,

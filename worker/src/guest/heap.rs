@@ -1,4 +1,4 @@
-//! The engine's heap: the C allocator with a ceiling, the peak, and a note of whether the ceiling was hit.
+//! The engine's heap: the C allocator with a ceiling, its peak, and whether the ceiling was hit.
 
 use std::{cell::Cell, rc::Rc};
 

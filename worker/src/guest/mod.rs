@@ -1,4 +1,4 @@
-//! The life of the process once its doors are shut: a fresh engine, a run, its outcome, and again.
+//! The main loop of the confined process: a fresh engine, a run, its outcome, and again.
 
 mod bridge;
 mod connection;
@@ -20,10 +20,10 @@ use self::{
     watchdog::Watchdog,
 };
 
-/// A run whose heap was larger than this leaves free memory worth giving back to the kernel.
+/// After a run with a larger heap, free memory is returned to the kernel.
 const LARGE_HEAP: u64 = 2 * 1024 * 1024;
 
-/// Tells the parent one thing outside a run.
+/// Sends the parent a message outside a run.
 pub(crate) fn tell(message: &FromWorker<'_>) -> Result<(), ParentGone> {
     let mut frame = Vec::new();
     append_frame(&mut frame, message).map_err(|_| ParentGone)?;
@@ -34,8 +34,7 @@ pub(crate) fn tell(message: &FromWorker<'_>) -> Result<(), ParentGone> {
 pub(crate) fn serve(missing: &str) -> Result<(), ParentGone> {
     let mut connection = Connection::new();
     loop {
-        // Said before every run, not only the first: what goes wrong while an engine is thrown away or made is then known
-        // not to be the next run's doing.
+        // Sent before every run, not only the first, so that a crash while engines are swapped isn't blamed on the next run.
         let engine = Engine::prepare().map_err(|_| ParentGone)?;
         tell(&FromWorker::Ready { missing })?;
         let peak = serve_one(engine, &mut connection)?;
@@ -47,7 +46,7 @@ pub(crate) fn serve(missing: &str) -> Result<(), ParentGone> {
     }
 }
 
-/// Waits for a run, runs it, and throws the engine away; gives the size of its heap.
+/// Waits for a run, runs it and discards the engine; returns its peak heap size.
 fn serve_one(engine: Engine, connection: &mut Connection) -> Result<u64, ParentGone> {
     loop {
         // Copied, because the answers to the code's calls come in the same buffer.
@@ -57,7 +56,7 @@ fn serve_one(engine: Engine, connection: &mut Connection) -> Result<u64, ParentG
                 let _watchdog = Watchdog::start(&limits);
                 return engine.run(code, args, &names, limits, connection);
             }
-            // To a call that the last run didn't wait for.
+            // An answer to a call that the previous run didn't wait for.
             Ok(ToWorker::Answer { .. } | ToWorker::Pause | ToWorker::Resume { .. }) => {}
             Err(_) => return Err(ParentGone),
         }

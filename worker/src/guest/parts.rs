@@ -15,7 +15,7 @@ const SOURCES: [(&str, &str); 8] = [
     ("json", include_str!("js/json.js")),
 ];
 
-/// What the file names of these parts begin with, so that their frames can be left out of stacks.
+/// Prefix of these parts' file names, so that their frames can be left out of stack traces.
 pub(crate) const FILE_PREFIX: &str = "pml:";
 
 thread_local! {

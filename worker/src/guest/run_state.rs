@@ -1,4 +1,4 @@
-//! What one run has used so far, what it has to tell the parent, and whether it must stop.
+//! The state of one run: usage so far, messages for the parent, and whether it must stop.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,10 +17,10 @@ use super::{
     watchdog::Watchdog,
 };
 
-/// How many bytes may wait to be sent while the code computes.
+/// Bytes buffered before messages are sent while the code computes.
 const SEND_AT: usize = 64 * 1024;
 
-/// How many rejections nobody handled are told in the logs.
+/// Unhandled rejections reported in the logs, at most.
 const UNHANDLED_TOLD: usize = 10;
 
 /// Shared by the engine's callbacks; everything is a cell because they all hold it.
@@ -42,7 +42,7 @@ pub(crate) struct RunState {
     unhandled: RefCell<Vec<Rejection>>,
 }
 
-/// A promise that was rejected, and that nothing handles so far.
+/// A rejected promise without a handler so far.
 struct Rejection {
     promise: usize,
     message: String,
@@ -97,7 +97,7 @@ impl RunState {
         cpu_time().saturating_sub(self.cpu_at_start.get())
     }
 
-    /// When its time is over; `None` while that stands still.
+    /// The deadline; `None` while the clock is paused.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
     }
@@ -124,7 +124,7 @@ impl RunState {
         self.stop.get()
     }
 
-    /// Called by the engine every few thousand steps; true means that it must give up.
+    /// Interrupt handler, called by the engine every few thousand steps; true stops it.
     pub(crate) fn interrupt(&self) -> bool {
         if self.stop.get().is_none() {
             if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
@@ -136,11 +136,11 @@ impl RunState {
         self.stop.get().is_some() || self.parent_gone.get()
     }
 
-    // --- telling the parent ------------------------------------------------------------------------------------------
+    // --- messages to the parent --------------------------------------------------------------------------------------
 
     pub(crate) fn tell(&self, message: &FromWorker<'_>) {
         let mut outgoing = self.outgoing.borrow_mut();
-        // A message that can't be encoded is one of ours gone wrong: the parent sees the silence and says so.
+        // Only a bug makes a message that can't be encoded; the parent then reports the missing one.
         if append_frame(&mut outgoing, message).is_err() {
             self.parent_gone.set(true);
         }
@@ -264,7 +264,7 @@ impl RunState {
         }
     }
 
-    // --- rejections that nobody handles --------------------------------------------------------------------------------
+    // --- unhandled rejections ------------------------------------------------------------------------------------------
 
     pub(crate) fn rejected(&self, promise: usize, message: String, call: Option<Unawaited>) {
         let mut unhandled = self.unhandled.borrow_mut();
@@ -277,8 +277,7 @@ impl RunState {
         self.unhandled.borrow_mut().retain(|unhandled| unhandled.promise != promise);
     }
 
-    /// Tells them in the logs, as far as there is room: a warning of ours must not end the run. Returns the failed calls
-    /// among them.
+    /// Logs them as far as there is room, since a warning must not end the run. Returns the failed calls among them.
     pub(crate) fn log_unhandled(&self, except: usize) -> Vec<Unawaited> {
         let mut calls = Vec::new();
         for Rejection { promise, message, call } in self.unhandled.take() {

@@ -1,4 +1,4 @@
-//! What the code threw, told in terms of its source: name, message, and frames with the lines that its author wrote.
+//! Exceptions from the code in terms of its source: name, message, and frames with the author's line numbers.
 
 use pml_worker::{Thrown, Unawaited, protocol::LONGEST_TEXT};
 use rquickjs::{Ctx, FromJs, Function, Object, Value};
@@ -8,7 +8,7 @@ use super::{bridge::json, run_state::clipped, text::Text, to_json::JsonError};
 /// The file name of the code in stacks.
 pub(crate) const FILE: &str = "code";
 
-/// Stands on the code's first line, before it. The inner function lets the code declare its own `args` or `mcp`.
+/// Prepended to the first line of the code. The inner function lets the code declare its own `args` or `mcp`.
 pub(crate) const BEFORE_CODE: &str =
     "(function (args, mcp, capabilities) { return async function main() { \"use strict\"; ";
 pub(crate) const AFTER_CODE: &str = "\n} })";
@@ -43,7 +43,7 @@ pub(crate) fn from_value<'js>(
     }
 }
 
-/// An error of the worker's own.
+/// An error raised by the worker itself.
 pub(crate) fn from_message(name: &str, message: impl Into<String>, node: Option<String>) -> Thrown {
     Thrown {
         name: name.into(),
@@ -55,7 +55,7 @@ pub(crate) fn from_message(name: &str, message: impl Into<String>, node: Option<
     }
 }
 
-/// A call of the bridge's, as one that nobody awaited.
+/// The bridge's record of a call as an unawaited one.
 pub(crate) fn unawaited<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<Unawaited> {
     let origin = call.get::<_, Object<'js>>("origin").ok();
     let stack = origin.and_then(|origin| field(ctx, &origin, "stack")).unwrap_or_default();
@@ -69,7 +69,7 @@ fn field<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> Option<String
     Some(Text::from_js(ctx, value).ok()?.0)
 }
 
-/// What was thrown if it isn't an error: text as it is, anything else as JSON.
+/// The message for a thrown value that isn't an error: text as it is, anything else as JSON.
 fn shown<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> String {
     if value.is_string() || value.is_undefined() || value.is_symbol() {
         let text = Text::from_js(ctx, value.clone()).map(|text| text.0);
@@ -82,18 +82,18 @@ fn shown<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> String {
     }
 }
 
-/// A place in the code that a stack names.
+/// A position in the code from a stack trace.
 struct Frame<'s> {
     /// Empty if the stack doesn't say.
     function: &'s str,
     line: u32,
-    /// On the first line counted without what we put in front of the code.
+    /// On the first line, without the text prepended to the code.
     column: u32,
 }
 
 impl<'s> Frame<'s> {
-    /// The frames of the code, innermost first; those of the engine, of the worker's own parts and of text that the engine
-    /// parses (`JSON.parse`, `eval`) are left out.
+    /// The frames of the code, innermost first, without those of the engine, of the worker's own parts and of parsed text
+    /// (`JSON.parse`, `eval`).
     fn all(stack: &'s str) -> Vec<Frame<'s>> {
         stack.lines().filter_map(|frame| Frame::of(frame.trim().strip_prefix("at ")?)).collect()
     }

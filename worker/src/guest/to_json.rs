@@ -1,4 +1,4 @@
-//! Values of the code as JSON, with a defined outcome for everything that JSON has no word for.
+//! Serialises JavaScript values as JSON, with a defined outcome for everything that JSON can't express.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use rquickjs::{Atom, Ctx, Function, Object, Value, atom::PredefinedAtom, object:
 
 use super::text::text_of;
 
-/// Readers of JSON stop somewhere (serde_json at 128, Postgres at its stack); an error here is clearer than one there.
+/// JSON parsers have a depth limit (serde_json 128, Postgres its stack); an error here is clearer than one there.
 pub(crate) const DEEPEST: usize = 100;
 
 /// The largest integer that every reader of JSON numbers keeps exact.
@@ -108,7 +108,7 @@ impl<'js> JsonWriter<'js> {
             let replaced: Value<'js> =
                 self.caught(to_json.call((rquickjs::function::This(object.clone()), key)))?;
             return match replaced.as_object() {
-                // Not asked for its toJSON again, as the language has it.
+                // The language calls toJSON only once.
                 Some(object) => self.structure(object),
                 None => self.value(replaced, key),
             };

@@ -1,10 +1,10 @@
-//! Timers of the kernel that end the process if the engine doesn't stop by itself, even when no parent is left to.
+//! Kernel timers that kill the process if the engine doesn't stop by itself, even without a parent.
 
 use std::time::Duration;
 
 use pml_worker::Limits;
 
-/// How long the engine has to notice a limit and tell it. The parent's own patience is shorter than `WALL_GRACE`.
+/// Grace period for the engine to report a limit. The parent's own is shorter than `WALL_GRACE`.
 const CPU_GRACE: Duration = Duration::from_millis(250);
 const WALL_GRACE: Duration = Duration::from_secs(2);
 
@@ -17,7 +17,7 @@ impl Watchdog {
         Watchdog
     }
 
-    /// The wall time stands still; the computing time never does.
+    /// Pauses the wall time; CPU time always counts.
     pub(crate) fn pause() {
         set(libc::ITIMER_REAL, Duration::ZERO);
     }

@@ -43,7 +43,7 @@ fn url_part(href: Text, part: Text) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The URL with one part changed; as it was if the part can't be that.
+/// The URL with one part changed; unchanged if the value is invalid for it.
 fn set_url_part(href: Text, part: Text, value: Text) -> Option<String> {
     let mut url = Url::parse(&href.0).ok()?;
     let (url_mut, value) = (&mut url, value.0.as_str());

@@ -1,4 +1,4 @@
-//! What a pool is told when it starts, and what a run is told.
+//! The configuration of a pool and of a run.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, thread};
 
@@ -30,9 +30,9 @@ pub struct PoolConfig {
     pub program: PathBuf,
     /// Runs at the same time, and processes kept ready. Default: two for each core, at least four.
     pub slots: usize,
-    /// Further runs, of tenants below their share while the slots are taken. Default three times the slots.
+    /// Extra slots for tenants below their share while the others are taken. Default three times the slots.
     pub reserve: usize,
-    /// Processes kept ready beyond those in use, so that such a run needn't wait for one to start. Default 2.
+    /// Processes kept ready beyond those in use, so that an extra run needn't wait for one to start. Default 2.
     pub spare: usize,
     /// Runs that may wait for a slot. Default 1,024.
     pub queue: usize,
@@ -82,7 +82,7 @@ impl PoolConfig {
         Shares {
             slots: self.slots,
             reserve: self.reserve,
-            // A run that waits for a tool takes no processor; one that computes goes behind the others.
+            // A run that waits for a tool uses no CPU; one that computes is moved to low priority.
             in_company: usize::MAX,
             queue: self.queue,
             queue_per_tenant: self.queue_per_tenant,
@@ -102,15 +102,15 @@ pub struct Run {
     pub code: String,
     /// What the code sees as `args`.
     pub args: Json,
-    /// What it may use.
+    /// Its limits.
     pub limits: Limits,
-    /// What errors and functions call a target, where that isn't the key by which the code calls it.
+    /// Display names of targets whose key in the code differs.
     pub names: Arc<HashMap<String, String>>,
-    /// 0, or one more than that of the run which it serves; see [`crate::Call::nested_run`].
+    /// Nesting depth: 0, or one more than the calling run's; see [`crate::Call::nested_run`].
     pub depth: u32,
-    /// What counts the computing time, however the run ends; nested runs count on it too.
+    /// Counts CPU time however the run ends, nested runs included.
     pub cpu: CpuMeter,
-    /// The clock of the run which it serves.
+    /// The clock of the calling run.
     pub(crate) around: Option<Clock>,
 }
 
@@ -136,14 +136,14 @@ impl Run {
         self
     }
 
-    /// The same run, its computing time counted on this meter.
+    /// The same run, with its CPU time counted by this meter.
     #[must_use]
     pub fn with_cpu_meter(mut self, meter: CpuMeter) -> Run {
         self.cpu = meter;
         self
     }
 
-    /// The same run, and those inside it, with these names for targets.
+    /// The same run with these display names for targets, also for nested runs.
     #[must_use]
     pub fn with_names(mut self, names: impl Into<Arc<HashMap<String, String>>>) -> Run {
         self.names = names.into();

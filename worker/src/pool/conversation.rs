@@ -1,4 +1,4 @@
-//! One run as the parent sees it: messages in, answers out, and nothing believed that isn't checked.
+//! One run from the parent's side: messages in, answers out. Everything that a worker sends is validated.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,20 +26,23 @@ use crate::{
     },
 };
 
-/// How long a worker may take past its wall time to say so itself, with the whole trace.
+/// Grace period after the wall time in which a worker can report the limit itself, with the whole trace.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a worker may take to throw away what the last run left.
+/// How long a worker may take to tear down the engine of the previous run.
 const CLEARING: Duration = Duration::from_secs(2);
 
 /// How long to wait for the exit status of a process that was just killed.
 const REAPING: Duration = Duration::from_secs(5);
 
-/// A run that has computed for longer goes on behind those that haven't.
+/// A run that has used more CPU time than this continues at low priority.
 const IN_FOREGROUND: Duration = Duration::from_millis(8);
 
-/// Runs `run` in `process`; says with the outcome whether the process is sound and may serve again. `None` if the process
-/// was gone, or stuck with the run before, so that this one may still begin in another.
+/// Pause before retrying a priority change that the kernel rate-limited.
+const PRIORITY_RETRY: Duration = Duration::from_millis(100);
+
+/// Runs `run` in `process`; also returns whether the process can be reused. `None` if the process was gone or still busy
+/// with the previous run, so that this one can be retried in another.
 pub(super) async fn converse<H: CallHandler>(
     process: &mut Process,
     run: &Run,
@@ -64,6 +67,16 @@ pub(super) async fn converse<H: CallHandler>(
     Some((record.into_outcome(result), sound))
 }
 
+/// When to check the CPU time again; `None` if the run has used up its time at normal priority.
+fn time_in_foreground(process: &Process) -> Option<Duration> {
+    if process.in_background {
+        return None;
+    }
+    let left = IN_FOREGROUND.checked_sub(process.cpu_time_of_run().unwrap_or_default());
+    // Not less, so that a run is checked a bounded number of times.
+    left.filter(|left| !left.is_zero()).map(|left| left.max(IN_FOREGROUND / 2))
+}
+
 async fn exit_of(process: &mut Process) -> Option<ExitStatus> {
     let exit = time::timeout(REAPING, process.exit.wait_for(Option::is_some)).await;
     *exit.ok()?.ok()?
@@ -71,25 +84,25 @@ async fn exit_of(process: &mut Process) -> Option<ExitStatus> {
 
 /// How a conversation ended.
 enum Ended {
-    /// The worker said so.
+    /// The worker reported the result.
     Done(Result<Json, Failure>),
-    /// The same, but it doesn't take what is left to tell it, and must not serve again.
+    /// The same, but it doesn't read the remaining messages and can't be reused.
     DoneBut(Result<Json, Failure>),
-    /// It must be killed for this.
+    /// It must be killed because of this failure.
     Killed(Failure),
-    /// It closed its end.
+    /// It closed the socket.
     Gone,
-    /// It did so, or was silent, before it was ready for this run.
+    /// It closed the socket, or timed out, before it was ready for this run.
     NeverBegan,
 }
 
 struct Record<'r> {
     run: &'r Run,
     started: Instant,
-    /// With the patience in it.
+    /// Includes the grace period.
     clock: Clock,
     trace: Trace,
-    /// Where in the trace the call with this id is, for those that wait for their answer.
+    /// Index in the trace of each call that has no answer yet, by id.
     open_calls: HashMap<u32, usize>,
     logs: Vec<LogEntry>,
     usage: Usage,
@@ -147,7 +160,7 @@ impl<'r> Record<'r> {
         let late = clock.ran_out();
         tokio::pin!(late);
         let mut paused = false;
-        // Answers for a run that has no slot to go on with.
+        // Answers held back until the run has a slot again.
         let mut unheard = VecDeque::new();
         let look = time::sleep(IN_FOREGROUND);
         tokio::pin!(look);
@@ -185,13 +198,13 @@ impl<'r> Record<'r> {
                         Ok(Heard::Noted) => {}
                         Ok(Heard::Call(id, call)) => answers.push(async move { (id, handler.call(call).await) }),
                         Ok(Heard::Done(result)) => {
-                            // The worker may be ready for the next run already; anything else has no place here.
+                            // The worker may already be ready for the next run; any other message is a violation.
                             process.ready = match frames.read_buffer().get(HEADER..) {
                                 None if frames.read_buffer().is_empty() => false,
                                 Some(frame) if is_ready(frame) => true,
                                 _ => return Ended::Killed(Failure::Protocol { what: "a message after the last".into() }),
                             };
-                            // Answers that nobody waits for any more; the worker reads past them.
+                            // The worker skips answers to calls of a finished run.
                             let rest = time::timeout(PATIENCE, async {
                                 while !outbox.is_empty() {
                                     write_some(&mut writer, &mut outbox).await?;
@@ -213,7 +226,7 @@ impl<'r> Record<'r> {
                     Some(Err(_)) | None => return Ended::NeverBegan,
                 },
                 Some((id, answer)) = answers.next(), if !answers.is_empty() => {
-                    // The person's answer may be the call's: what was paused goes on with it.
+                    // If the call waited for a person, its answer ends the pause.
                     seat.follow(&clock);
                     unheard.push_back((id, answer));
                 }
@@ -226,19 +239,18 @@ impl<'r> Record<'r> {
                 () = &mut clearing, if !process.ready => return Ended::NeverBegan,
                 () = clock_changed => {}
                 () = seat.back(), if seat.is_coming_back() => {}
-                () = &mut look, if process.ready && !process.in_background => {
-                    let left = IN_FOREGROUND.checked_sub(process.cpu_time_of_run().unwrap_or_default());
-                    match left.filter(|left| !left.is_zero()) {
-                        // It can't have used it up before.
-                        Some(left) => look.as_mut().reset(time::Instant::now() + left.max(IN_FOREGROUND / 2)),
-                        None => process.move_to_background(),
-                    }
+                () = &mut look, if process.ready && !(process.in_background && process.is_settled()) => {
+                    let next = time_in_foreground(process).unwrap_or_else(|| {
+                        process.move_to_background();
+                        PRIORITY_RETRY
+                    });
+                    look.as_mut().reset(time::Instant::now() + next);
                 }
             }
         }
     }
 
-    /// The run's own time.
+    /// The wall time left, without the grace period.
     fn left(&self) -> Duration {
         self.clock.left().saturating_sub(PATIENCE)
     }
@@ -301,7 +313,7 @@ impl<'r> Record<'r> {
                 self.usage.logs += text.len() as u64;
                 self.within(LimitKind::Logs, self.usage.logs, self.run.limits.logs)?;
                 self.logs.push(LogEntry { level, text: text.to_owned() });
-                // An empty line costs the parent something too.
+                // An empty line still costs memory in the parent.
                 self.within(LimitKind::Logs, self.logs.len() as u64, self.run.limits.logs)?;
                 Ok(Heard::Noted)
             }
@@ -382,7 +394,7 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// JSON that the run sends out: counted, and valid.
+    /// Counts and validates JSON that the run sends out.
     fn outgoing(&mut self, text: &str) -> Result<Json, Failure> {
         self.usage.output += text.len() as u64;
         self.within(LimitKind::Output, self.usage.output, self.run.limits.output)?;
@@ -398,7 +410,7 @@ impl<'r> Record<'r> {
         Failure::limit(limit, &self.run.limits, self.trace.path().last().map(str::to_owned))
     }
 
-    /// What the end of the process means for the run.
+    /// The failure to report when the process exited during the run.
     fn death(&self, status: Option<ExitStatus>) -> Failure {
         match status.and_then(|status| status.signal()) {
             Some(libc::SIGPROF | libc::SIGXCPU) => self.limit(LimitKind::CpuTime),

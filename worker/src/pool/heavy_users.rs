@@ -1,4 +1,4 @@
-//! Tenants that computed a lot lately: their runs start in the background. Pure bookkeeping.
+//! Tenants that recently used much CPU time: their runs start at low priority. Pure bookkeeping.
 
 use std::{
     collections::HashMap,
@@ -7,18 +7,18 @@ use std::{
 
 use crate::Tenant;
 
-/// A run that computes for less counts as nothing, however many there are.
+/// Shorter runs don't count, however many there are.
 const FREE: Duration = Duration::from_millis(2);
-/// How much more makes a heavy user.
+/// Seconds beyond that which make a heavy user.
 const HEAVY: f64 = 0.05;
-/// How much of it is forgotten in a second: little, because behind the others a heavy user computes less.
+/// Decay per second: slow, because a heavy user at low priority gets less CPU time.
 const FORGOTTEN: f64 = 0.02;
-/// No more is remembered, so that everybody is light again after a minute and a half.
+/// Cap, so that everybody is light again after a minute and a half.
 const MOST: f64 = 1.8;
-/// So many are remembered before those who have become light are looked for.
+/// Entries kept before light users are evicted.
 const REMEMBERED: usize = 1_000;
 
-/// Seconds of computing lately, and when that was reckoned.
+/// Decayed CPU seconds, and when they were last updated.
 #[derive(Default)]
 pub(super) struct HeavyUsers(HashMap<Tenant, (f64, Instant)>);
 

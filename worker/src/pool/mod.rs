@@ -1,8 +1,9 @@
-//! The pool: processes that are ready before a run arrives, slots that tenants share fairly, and nothing left behind.
+//! The pool: pre-started processes, slots shared fairly between tenants, and no orphans.
 
 mod config;
 mod conversation;
 mod heavy_users;
+mod priority;
 mod process;
 mod seat;
 
@@ -26,26 +27,26 @@ pub use self::{
 use self::{conversation::converse, heavy_users::HeavyUsers, process::Process, seat::Seat};
 use crate::{CallHandler, Counts, Failure, FairGate, LimitKind, Outcome, Refused, Tenant, Trace, Usage};
 
-/// In how many processes a run may try to begin.
+/// How many processes a run is tried in before it fails.
 const BEGINNINGS: usize = 5;
 
 /// A pool of confined processes. Clones share it; when the last is dropped, every process is killed.
 #[derive(Clone)]
 pub struct Pool(Arc<Handle>);
 
-/// Its drop is the end of the pool; the threads that keep the processes hold only `Shared`.
+/// Closes the pool when dropped; the keeper threads hold only `Shared`.
 struct Handle(Arc<Shared>);
 
 struct Shared {
     config: PoolConfig,
-    /// What the first process said; the kernel is the same for all.
+    /// Reported by the first process; the kernel is the same for all.
     missing: OnceLock<String>,
     /// One for each level of nesting.
     levels: Vec<FairGate>,
-    /// Runs that wait for somebody without a slot, in a process of theirs.
+    /// Runs that wait for a person: they keep their process but hold no slot.
     stepped_aside: AtomicUsize,
     state: Mutex<State>,
-    /// Wakes threads that wait before they try again to start a process.
+    /// Wakes threads that are backing off after a failed start.
     closing: Condvar,
     /// Wakes `close` when the last process is gone.
     emptied: Notify,
@@ -54,9 +55,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// Used longest ago first: that one has thrown away its last engine by now.
+    /// Least recently used first: its previous engine is most likely torn down.
     idle: VecDeque<Process>,
-    /// Those of low priority, for tenants that compute a lot.
+    /// Low-priority processes, for heavy users.
     idle_in_background: Vec<Process>,
     heavy_users: HeavyUsers,
     /// Processes that are starting, idle or busy.
@@ -68,7 +69,7 @@ struct State {
 }
 
 impl Pool {
-    /// Starts the processes and waits until the first is ready, so that a kernel or a path that won't do is told here.
+    /// Starts the processes and waits for the first, so that an unsuitable kernel or a wrong path fails here.
     pub async fn start(config: PoolConfig) -> Result<Pool, StartError> {
         if config.slots == 0 || config.runs_per_process == 0 {
             return Err(StartError::Config("slots and runs_per_process must be at least 1".into()));
@@ -104,8 +105,11 @@ impl Pool {
             Err(Refused::Full(full)) => return not_run(full.into()),
             Err(Refused::Closed) => return not_run(Failure::Closed),
         };
+        if let Err(why) = handler.admit() {
+            return not_run(Failure::NotAdmitted { why });
+        }
         for _ in 0..BEGINNINGS {
-            // Taken after the slot, so that the process is back before the slot is free.
+            // Taken after the slot, so that the process is returned before the slot is.
             let mut lease = match shared.take_process_for(&run.tenant).await {
                 Ok(process) => Lease { process: Some(process), shared, run: &run, since: Instant::now() },
                 Err(StartError::Closed) => return not_run(Failure::Closed),
@@ -122,7 +126,7 @@ impl Pool {
         not_run(Failure::Unavailable { why: "every process ended before the run could begin in it".into() })
     }
 
-    /// Takes no more runs, lets those that run finish, and waits until every process is gone and reaped.
+    /// Refuses new runs, lets current ones finish, and waits until every process is reaped.
     pub async fn close(&self) {
         let shared = &self.0.0;
         shared.shut();
@@ -135,19 +139,19 @@ impl Pool {
         }
     }
 
-    /// The layers of the confinement that this kernel lacks, though the configuration allows it; empty if none.
+    /// The confinement layers that this kernel lacks and the configuration lets be missing; empty if none.
     #[must_use]
     pub fn missing_layers(&self) -> &str {
         self.0.0.missing.get().map_or("", String::as_str)
     }
 
-    /// The ids of the processes that are idle now, for looking at them from outside.
+    /// Process ids of the idle workers, for inspection.
     #[must_use]
     pub fn idle_pids(&self) -> Vec<u32> {
         self.0.0.lock().idle.iter().map(|process| process.pid).collect()
     }
 
-    /// The slots in use and the runs that wait for one, of all levels together.
+    /// Slots in use and runs waiting, over all levels.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.0.0.levels.iter().map(FairGate::counts).fold(Counts::default(), |sum, level| Counts {
@@ -157,13 +161,13 @@ impl Pool {
         })
     }
 
-    /// The runs that have given their slot back for as long as they wait for somebody.
+    /// Runs that have released their slot while they wait for a person.
     #[must_use]
     pub fn stepped_aside(&self) -> usize {
         self.0.0.stepped_aside.load(Ordering::Relaxed)
     }
 
-    /// How many processes there are, starting and busy ones included.
+    /// Number of processes, including starting and busy ones.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.0.0.lock().alive
@@ -186,7 +190,7 @@ fn not_run(failure: Failure) -> Outcome {
     }
 }
 
-/// A process in use; killed when dropped, unless given back.
+/// A process in use; killed when dropped unless returned to the pool.
 struct Lease<'s> {
     process: Option<Process>,
     shared: &'s Arc<Shared>,
@@ -205,10 +209,10 @@ impl Lease<'_> {
         }
     }
 
-    /// The worker's own word isn't asked for: it has none when it was killed.
+    /// From the kernel, not from the worker, which can't report it when killed.
     fn count_cpu_time(&self) {
         if let Some(process) = &self.process {
-            // A process that has ended can't have used more than these.
+            // Upper bounds for a process that has exited.
             let most = || self.since.elapsed().min(self.run.limits.cpu_time);
             let time = process.cpu_time_of_run().unwrap_or_else(most);
             self.run.cpu.add(time);
@@ -225,7 +229,7 @@ impl Drop for Lease<'_> {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and the state is whole at every step.
+        // Nothing panics while it holds the lock, and the state is consistent at every step.
         self.state.lock()
     }
 
@@ -243,7 +247,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A process for a run of this tenant: of low priority if it computes a lot.
+    /// A process for a run of this tenant; a low-priority one for a heavy user.
     async fn take_process_for(self: &Arc<Self>, tenant: &Tenant) -> Result<Process, StartError> {
         let is_heavy = {
             let mut state = self.lock();
@@ -258,13 +262,13 @@ impl Shared {
         if !is_heavy {
             return self.take_process(0).await;
         }
-        // Starting a process takes long while others compute, so the ready ones are left to those who don't.
+        // Starting a process is slow under load, so the ready ones are left to light users.
         let mut process = self.take_process(self.config.spare).await?;
         process.move_to_background();
         Ok(process)
     }
 
-    /// A ready process, if there are more than are to be `left`; else a new one.
+    /// A ready process if more than `left` are idle, else a new one.
     async fn take_process(self: &Arc<Self>, left: usize) -> Result<Process, StartError> {
         let receiver = {
             let mut state = self.lock();
@@ -272,7 +276,7 @@ impl Shared {
                 return Err(StartError::Closed);
             }
             state.idle.retain(|process| !process.ended());
-            // One that is clear, or the one that has had the longest time to become so.
+            // One whose engine is torn down, or the least recently used.
             let clear = state.idle.iter().position(Process::is_clear).unwrap_or(0);
             if state.idle.len() > left
                 && let Some(process) = state.idle.remove(clear)
@@ -292,7 +296,7 @@ impl Shared {
         receiver.await.map_err(|_| StartError::Closed)?
     }
 
-    /// Hands a process to who waits for one, or keeps it. More than the pool keeps ready are let go.
+    /// Hands a process to a waiting run, or keeps it idle; surplus processes are killed.
     fn give_back(&self, process: Process) {
         let mut process = process;
         loop {
@@ -320,7 +324,7 @@ impl Shared {
         }
     }
 
-    /// Starts as many processes as are wanted and not there yet.
+    /// Starts processes until as many are ready as wanted.
     fn keep_ready(self: &Arc<Self>) {
         while self.claim_start() {
             let shared = self.clone();
@@ -338,7 +342,7 @@ impl Shared {
         }
     }
 
-    /// Counts one more process as alive if one more should be.
+    /// Reserves the start of one more process if one is needed.
     fn claim_start(&self) -> bool {
         let mut state = self.lock();
         state.wanting_process.retain(|waiter| !waiter.is_closed());
@@ -355,7 +359,7 @@ impl Shared {
         more
     }
 
-    /// Starts one process after another, each when the one before has ended, as long as the pool wants one.
+    /// Runs a process to its end and replaces it for as long as the pool needs one.
     fn keep_process(self: Arc<Self>) {
         loop {
             let started = Process::start(&self.config);
@@ -378,9 +382,9 @@ impl Shared {
         }
     }
 
-    /// Tells those who wait, then waits itself: longer after each failure in a row.
+    /// Fails the waiting runs if there is no hope, then backs off.
     fn start_failed(&self, error: &StartError) {
-        // With the pauses between them this is more than a second of trying.
+        // With back-off, more than a second of retries.
         const TOLERATED: u32 = 6;
         let mut state = self.lock();
         state.failures += 1;
@@ -400,14 +404,14 @@ impl Shared {
         let idle = (std::mem::take(&mut state.idle), std::mem::take(&mut state.idle_in_background));
         let wanting = std::mem::take(&mut state.wanting_process);
         drop(state);
-        // Dropped without the lock: their ends take it.
+        // Dropped without the lock, which their destructors take.
         drop((idle, wanting));
         self.levels.iter().for_each(FairGate::close);
         self.closing.notify_all();
     }
 }
 
-/// How long to wait before the next start after this many failures in a row: 20 ms, doubled up to five seconds.
+/// Exponential back-off after this many consecutive failures: 20 ms up to five seconds.
 fn back_off(failures: u32) -> Duration {
     Duration::from_millis(10 << failures.min(9))
 }

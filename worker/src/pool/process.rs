@@ -1,4 +1,4 @@
-//! One confined process from the parent's side: started, greeted, killed and reaped by a thread of its own.
+//! One worker process from the parent's side: started, killed and reaped by a thread of its own.
 //!
 //! The thread lives as long as the process, because the kernel ends the process when the thread that started it ends
 //! (PR_SET_PDEATHSIG), and because a blocking wait leaves no zombie.
@@ -19,14 +19,11 @@ use rustix::{
 };
 use tokio::sync::watch;
 
-use super::PoolConfig;
+use super::{PoolConfig, priority::Priority};
 use crate::protocol::{FRAME_SLACK, FromWorker, HEADER, parse_frame};
 
-/// How long a process may take to shut its doors and say so.
+/// Time limit for a process to confine itself and report ready.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The priority of a run that computes for long: below everything that answers somebody.
-const BACKGROUND: libc::c_int = 19;
 
 /// Why a process couldn't be started.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -45,13 +42,13 @@ pub enum StartError {
     /// It can't confine itself on this kernel.
     #[error("the worker refuses to serve: {0}")]
     Refused(String),
-    /// It ended or spoke nonsense before it was ready.
+    /// It exited or violated the protocol before it was ready.
     #[error("the worker did not get ready: {0}")]
     NotReady(String),
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
-    /// The pool was closed meanwhile.
+    /// The pool was closed in the meantime.
     #[error("the pool is closed")]
     Closed,
 }
@@ -61,26 +58,27 @@ pub(super) struct Process {
     pub(super) socket: UnixStream,
     pub(super) exit: watch::Receiver<Option<ExitStatus>>,
     pub(super) runs: u32,
-    /// Whether it has said that it is ready for the next run; if not, that is the next thing it says.
+    /// Whether it has reported ready for the next run; if not, that is its next message.
     pub(super) ready: bool,
     pub(super) pid: u32,
-    /// Whether its priority was lowered, which can't be undone.
+    /// Whether it runs at low priority from now on, which can't be undone.
     pub(super) in_background: bool,
-    /// Its computing time when the run began that it has now.
+    priority: Priority,
+    /// Its CPU time when the current run began.
     began: Duration,
-    /// The layers of the confinement that the kernel lacks, as the process said.
+    /// The confinement layers that the kernel lacks, as reported by the process.
     pub(super) missing: String,
     pidfd: OwnedFd,
 }
 
-/// The other end, which the thread keeps.
+/// The thread's handle on the process.
 pub(super) struct Keeper {
     child: Child,
     exit: watch::Sender<Option<ExitStatus>>,
 }
 
 impl Process {
-    /// Starts a process and waits until its doors are shut. Blocks; for a thread of its own.
+    /// Starts a process and waits until it is confined. Blocking: call it on a thread of its own.
     pub(super) fn start(config: &PoolConfig) -> Result<(Process, Keeper), StartError> {
         let program_error = |error: io::Error| StartError::Program {
             program: config.program.display().to_string(),
@@ -102,10 +100,10 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .map_err(program_error)?;
-        // The command holds the child's end of the socket; while it lives, the child's death would go unnoticed.
+        // The command holds the child's end of the socket, which would hide the child's death.
         drop(command);
         match greet(&ours, &child) {
-            Ok((pidfd, missing)) => {
+            Ok(Greeting { pidfd, priority, missing }) => {
                 let (sender, receiver) = watch::channel(None);
                 let process = Process {
                     socket: ours,
@@ -114,6 +112,7 @@ impl Process {
                     ready: true,
                     pid: child.id(),
                     in_background: false,
+                    priority,
                     began: Duration::ZERO,
                     missing,
                     pidfd,
@@ -134,43 +133,41 @@ impl Process {
         }
     }
 
-    /// Whether the process has ended, as far as is known.
+    /// Whether the process is known to have exited.
     pub(super) fn ended(&self) -> bool {
         self.exit.borrow().is_some()
     }
 
-    /// Whether a run could begin in it at once, because what the last one left is thrown away.
+    /// Whether a run could begin at once, because the previous engine is torn down.
     pub(super) fn is_clear(&self) -> bool {
         let mut socket = [PollFd::new(&self.socket, PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         self.ready || poll(&mut socket, Some(&at_once)).is_ok_and(|ready| ready > 0)
     }
 
-    /// From here on its computing time is the run's.
+    /// Starts counting CPU time for a run.
     pub(super) fn run_begins(&mut self) {
         self.began = self.cpu_time().unwrap_or(self.began);
     }
 
-    /// The computing time since the run began, as the kernel counts it; nothing if the process is gone.
+    /// CPU time since the run began, as counted by the kernel; `None` if the process is gone.
     pub(super) fn cpu_time_of_run(&self) -> Option<Duration> {
         Some(self.cpu_time()?.saturating_sub(self.began))
     }
 
-    /// Lets everything else go first: an idle process gives way at once, one that is only nice ends its time slice.
+    /// Lowers the priority. Call it again until [`Process::is_settled`].
     pub(super) fn move_to_background(&mut self) {
-        if self.ended() {
-            return;
-        }
         self.in_background = true;
-        let Ok(pid) = libc::pid_t::try_from(self.pid) else { return };
-        let policy = libc::sched_param { sched_priority: 0 };
-        // SAFETY: they take numbers and read one structure. If the process has just ended there is none with that id: ids
-        // aren't used again before all others were.
-        unsafe {
-            // Where the kernel refuses it, the priority alone has to do.
-            libc::sched_setscheduler(pid, libc::SCHED_IDLE, &raw const policy);
-            libc::setpriority(libc::PRIO_PROCESS, self.pid, BACKGROUND);
-        };
+        if let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw)
+            && !self.ended()
+        {
+            self.priority.lower(pid);
+        }
+    }
+
+    /// Whether no priority change is pending.
+    pub(super) fn is_settled(&self) -> bool {
+        self.priority.is_lowered() == self.in_background
     }
 
     fn cpu_time(&self) -> Option<Duration> {
@@ -187,7 +184,7 @@ impl Process {
     }
 
     pub(super) fn kill(&self) {
-        // An error means that it is dead already, which is what was wanted.
+        // An error means that it has already exited.
         let _ = pidfd_send_signal(self.pidfd.as_fd(), Signal::KILL);
     }
 }
@@ -209,14 +206,22 @@ impl Keeper {
     }
 }
 
-fn greet(socket: &UnixStream, child: &Child) -> Result<(OwnedFd, String), StartError> {
+/// What a worker reports when it is ready.
+struct Greeting {
+    pidfd: OwnedFd,
+    priority: Priority,
+    missing: String,
+}
+
+fn greet(socket: &UnixStream, child: &Child) -> Result<Greeting, StartError> {
     let not_ready = |error: io::Error| StartError::NotReady(error.to_string());
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| StartError::NotReady("it has no process id".into()))?;
-    // Opened before anyone waits for the process, so that it can't be another's.
+    // Opened before the process can be reaped, so the id can't have been reused.
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| not_ready(error.into()))?;
 
     socket.set_read_timeout(Some(GREETING_TIMEOUT)).map_err(not_ready)?;
+    let priority = Priority::receive(socket).map_err(not_ready)?;
     let mut header = [0; HEADER];
     let mut reader = socket;
     reader.read_exact(&mut header).map_err(not_ready)?;
@@ -235,5 +240,5 @@ fn greet(socket: &UnixStream, child: &Child) -> Result<(OwnedFd, String), StartE
         Err(error) => return Err(StartError::NotReady(error.to_string())),
     };
     socket.set_nonblocking(true).map_err(not_ready)?;
-    Ok((pidfd, missing))
+    Ok(Greeting { pidfd, priority, missing })
 }

@@ -1,5 +1,5 @@
-//! The slot of a run. The run steps aside while it waits for somebody who isn't part of it, such as a person: its slot
-//! is another's meanwhile, and it takes one again before it goes on.
+//! The slot of a run. While the run waits for a person it steps aside: it releases the slot, and takes one again before it
+//! continues.
 
 use std::{
     future::{Future, pending},
@@ -20,10 +20,10 @@ pub(super) struct Seat<'s> {
 }
 
 struct Aside<'s> {
-    /// The time that it takes to get a slot again isn't the run's.
+    /// Waiting for a slot again doesn't count against the run's wall time.
     _pause: Pause,
     _counted: Counted<'s>,
-    /// There if nobody else is waited for.
+    /// Set once the run wants a slot again.
     coming: Option<Coming<'s>>,
 }
 
@@ -54,7 +54,7 @@ impl<'s> Seat<'s> {
         Ok(Seat { gate, tenant, stepped_aside, permit: Some(permit), aside: None })
     }
 
-    /// Steps aside if the clock stands still, and begins to come back when it would go on.
+    /// Steps aside when the clock is paused, and queues for a slot again when it would resume.
     pub(super) fn follow(&mut self, clock: &Clock) {
         let held_by_others = clock.pauses() > usize::from(self.aside.is_some());
         match &mut self.aside {
@@ -71,17 +71,17 @@ impl<'s> Seat<'s> {
         }
     }
 
-    /// Whether it has to wait for a slot before anything may go on.
+    /// Whether it is waiting for a slot before the run can continue.
     pub(super) fn is_coming_back(&self) -> bool {
         self.aside.as_ref().is_some_and(|aside| aside.coming.is_some())
     }
 
-    /// Ends when it has a slot again; never if it isn't about to.
+    /// Completes when it has a slot again; never if it isn't waiting for one.
     pub(super) async fn back(&mut self) {
         let Some(coming) = self.aside.as_mut().and_then(|aside| aside.coming.as_mut()) else {
             return pending().await;
         };
-        // None if the pool is being closed: nobody else wants a slot then.
+        // None if the pool is closing, when slots no longer matter.
         self.permit = coming.await.ok();
         self.aside = None;
     }

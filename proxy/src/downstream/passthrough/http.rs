@@ -1,4 +1,4 @@
-//! Calls of a server behind HTTP: one request each, whose answer is its response or comes on its stream.
+//! Raw calls of an HTTP server: one request each, answered in its response or on its stream.
 
 use std::{
     sync::{
@@ -22,29 +22,29 @@ use rmcp::{
 use serde_json::{json, value::RawValue};
 use tokio::sync::Notify;
 
-use super::{Answer, CANCELLED, FIRST_ID, Message, RawAnswer, request_line};
+use super::{CANCELLED, FIRST_ID, Message, RawAnswer, RawReply, request_line};
 use crate::downstream::{
-    asked::refused,
-    http::{Client, Events, Greeted, HttpError, Posted, StreamRetries},
-    tap::Nobody,
+    http::{Events, Greeted, HttpClient, HttpError, Posted, StreamRetries},
+    question_router::refused,
+    tap::NoAddressee,
 };
 
-/// How long a stream may take to end once its answer came; if it does, its connection is used again.
+/// How long a stream may take to end after its answer; then its connection is reused.
 const ENDING: Duration = Duration::from_secs(1);
 
 pub(in crate::downstream) struct HttpPassthrough {
     name: String,
-    client: Client,
+    client: HttpClient,
     server: Arc<Greeted>,
     tools_changed: Arc<Notify>,
     next: AtomicU64,
 }
 
 impl HttpPassthrough {
-    /// `None` if the server wasn't greeted as those with sessions are.
+    /// `None` if the server's protocol has no sessions.
     pub(in crate::downstream) fn new(
         name: String,
-        client: Client,
+        client: HttpClient,
         tools_changed: Arc<Notify>,
     ) -> Option<HttpPassthrough> {
         let server = Arc::new(client.greeted()?.clone());
@@ -54,24 +54,25 @@ impl HttpPassthrough {
     pub(super) async fn call(&self, tool: &str, args: Option<&RawValue>) -> Result<RawAnswer, ServiceError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let body = request_line(id, tool, args);
-        let under_way = UnderWay { client: &self.client, server: &self.server, id, is_answered: false };
+        let cancel_on_drop =
+            CancelOnDrop { client: &self.client, server: &self.server, id, is_answered: false };
         let answered = self.answered(id, body).await;
-        under_way.answered();
+        cancel_on_drop.answered();
         answered?.into_raw()
     }
 
-    async fn answered(&self, id: u64, body: String) -> Result<Answer, ServiceError> {
+    async fn answered(&self, id: u64, body: String) -> Result<RawReply, ServiceError> {
         match self.client.post_raw(&self.server, body).await.map_err(failed)? {
             Posted::Stream(events) => self.on_streams(id, events).await,
             Posted::Message(text) => {
                 let message = serde_json::from_slice::<Message<'_>>(&text);
-                Ok(message.map_err(|_| ServiceError::UnexpectedResponse)?.answer_in(&text))
+                Ok(message.map_err(|_| ServiceError::UnexpectedResponse)?.reply_in(&text))
             }
         }
     }
 
-    /// Waits for the answer on a stream, and on those that go on where one broke off.
-    async fn on_streams(&self, id: u64, mut events: Events) -> Result<Answer, ServiceError> {
+    /// Waits for the reply on a stream, and resumes it if it breaks.
+    async fn on_streams(&self, id: u64, mut events: Events) -> Result<RawReply, ServiceError> {
         let (mut last, mut wait, mut times) = (None, None, 0);
         loop {
             while let Some(Ok(event)) = events.next().await {
@@ -95,11 +96,11 @@ impl HttpPassthrough {
         }
     }
 
-    /// The answer, if the message is the one. Whatever else the server says is for nobody, but that its tools changed.
-    fn heard(&self, id: u64, data: Bytes) -> Option<Answer> {
+    /// The reply, if the message is the one. Of all others only changed tools and questions matter.
+    fn heard(&self, id: u64, data: Bytes) -> Option<RawReply> {
         let message: Message<'_> = serde_json::from_slice(&data).ok()?;
         if message.answers() == Some(id) {
-            return Some(message.answer_in(&data));
+            return Some(message.reply_in(&data));
         }
         match (&message.method, message.id) {
             (Some(_), Some(_)) => self.decline(&data),
@@ -111,10 +112,10 @@ impl HttpPassthrough {
         None
     }
 
-    /// The server asks something, and there is nobody to be asked.
+    /// Declines a question: a raw call has no client to ask.
     fn decline(&self, data: &Bytes) {
         let Ok(ServerJsonRpcMessage::Request(asked)) = serde_json::from_slice(data) else { return };
-        let message = match refused(&self.name, asked.request, Nobody::NoClient) {
+        let message = match refused(&self.name, asked.request, NoAddressee::NoClient) {
             Ok(answer) => ClientJsonRpcMessage::response(answer, asked.id),
             Err(error) => ClientJsonRpcMessage::error(error, Some(asked.id)),
         };
@@ -123,7 +124,7 @@ impl HttpPassthrough {
 }
 
 async fn post(
-    client: &Client,
+    client: &HttpClient,
     server: &Greeted,
     message: ClientJsonRpcMessage,
 ) -> Result<StreamableHttpPostResponse, HttpError> {
@@ -132,7 +133,7 @@ async fn post(
 }
 
 /// Not awaited: the server may be slow, or gone.
-fn tell(client: &Client, server: &Arc<Greeted>, message: ClientJsonRpcMessage) {
+fn tell(client: &HttpClient, server: &Arc<Greeted>, message: ClientJsonRpcMessage) {
     let (client, server) = (client.clone(), server.clone());
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(async move { drop(post(&client, &server, message).await) });
@@ -144,7 +145,7 @@ fn failed(error: HttpError) -> ServiceError {
     ServiceError::TransportSend(DynamicTransportError::from_parts("http", kind, Box::new(error)))
 }
 
-/// Reads what is left, so that the connection can be used again.
+/// Reads the rest, so that the connection can be reused.
 fn end(mut events: Events) {
     let ending = async move { while events.next().await.is_some() {} };
     let mut ending = Box::pin(ending);
@@ -153,21 +154,21 @@ fn end(mut events: Events) {
     }
 }
 
-/// A call under way. Dropped before its answer came, it is cancelled.
-struct UnderWay<'a> {
-    client: &'a Client,
+/// A running call. Dropping it before its reply came cancels it.
+struct CancelOnDrop<'a> {
+    client: &'a HttpClient,
     server: &'a Arc<Greeted>,
     id: u64,
     is_answered: bool,
 }
 
-impl UnderWay<'_> {
+impl CancelOnDrop<'_> {
     fn answered(mut self) {
         self.is_answered = true;
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             let params = json!({"requestId": self.id, "reason": CANCELLED});

@@ -1,5 +1,5 @@
-//! The back of the fast path, whose front is `http/passthrough`: calls forwarded to a server unparsed. Nobody is told or
-//! asked anything during them, so no task hands them on to another, and rmcp never sees them.
+//! The server side of the fast path (the client side is `http/passthrough`): calls forwarded unparsed, bypassing rmcp. Their
+//! clients can't be notified or asked, so no other task is involved.
 
 mod http;
 mod stdin;
@@ -15,12 +15,12 @@ use rmcp::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 
-pub(super) use self::{http::HttpPassthrough, stdin::Output, stdio::Answers};
+pub(super) use self::{http::HttpPassthrough, stdin::Output, stdio::ReplyRouter};
 
-/// Ids of such calls. rmcp counts its own from 0 and never gets there; every language's numbers do.
+/// The first request id of such calls. rmcp counts its own from 0 and never gets there; JavaScript's numbers can hold it.
 const FIRST_ID: u64 = 1 << 32;
 
-/// What a server's tool answered, as the server wrote it.
+/// A tool's result as the server sent it.
 #[derive(Debug)]
 pub struct RawAnswer {
     /// A JSON object.
@@ -28,9 +28,9 @@ pub struct RawAnswer {
     pub is_error: bool,
 }
 
-/// How calls reach a server unparsed.
+/// How raw calls reach a server.
 pub(super) enum Passthrough {
-    Stdio(Arc<Answers>, Output),
+    Stdio(Arc<ReplyRouter>, Output),
     Http(HttpPassthrough),
 }
 
@@ -44,13 +44,13 @@ impl Passthrough {
     }
 }
 
-/// One line: a message that is laid out over several is made one.
+/// A request on one line, even if the client formatted its arguments over several.
 fn request_line(id: u64, tool: &str, args: Option<&RawValue>) -> String {
     let tool = Value::from(tool);
     let mut line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{tool}"#);
     if let Some(args) = args.map(RawValue::get) {
         line.push_str(r#","arguments":"#);
-        // Outside of strings they are white space, and inside they are escaped.
+        // Outside of strings they are white space; inside they are escaped.
         if args.contains(['\n', '\r']) {
             line.push_str(&args.replace(['\n', '\r'], " "));
         } else {
@@ -61,7 +61,7 @@ fn request_line(id: u64, tool: &str, args: Option<&RawValue>) -> String {
     line
 }
 
-/// A message, read no further than needed to know whom it is for.
+/// A message, parsed only as far as needed to route it.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow)]
@@ -75,30 +75,30 @@ struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// The id of the call that it answers, if it answers one of ours.
+    /// The id of the raw call that it answers.
     fn answers(&self) -> Option<u64> {
         let id = self.id.filter(|_| self.method.is_none())?.get().parse().ok()?;
         (id >= FIRST_ID).then_some(id)
     }
 
-    /// The part of `text`, of which this was read, that is the answer.
-    fn answer_in(&self, text: &Bytes) -> Answer {
+    /// The reply in `text`, from which this was parsed.
+    fn reply_in(&self, text: &Bytes) -> RawReply {
         match (self.result, self.error) {
-            (Some(result), _) => Answer::Result(text.slice_ref(result.get().as_bytes())),
-            (None, Some(error)) => Answer::Error(text.slice_ref(error.get().as_bytes())),
-            (None, None) => Answer::Error(Bytes::new()),
+            (Some(result), _) => RawReply::Result(text.slice_ref(result.get().as_bytes())),
+            (None, Some(error)) => RawReply::Error(text.slice_ref(error.get().as_bytes())),
+            (None, None) => RawReply::Error(Bytes::new()),
         }
     }
 }
 
-/// The JSON of an answer's result or error.
+/// The JSON of a result or an error.
 #[derive(Debug)]
-enum Answer {
+enum RawReply {
     Result(Bytes),
     Error(Bytes),
 }
 
-/// What decides whether clients understand a result as it is.
+/// The fields that decide whether clients accept a result unchanged.
 #[derive(Deserialize)]
 struct Shape {
     content: Option<IgnoredAny>,
@@ -108,11 +108,11 @@ struct Shape {
     result_type: Option<IgnoredAny>,
 }
 
-impl Answer {
+impl RawReply {
     fn into_raw(self) -> Result<RawAnswer, ServiceError> {
         let result = match self {
-            Answer::Result(result) => result,
-            Answer::Error(error) => {
+            RawReply::Result(result) => result,
+            RawReply::Error(error) => {
                 let error = serde_json::from_slice::<ErrorData>(&error);
                 return Err(error.map_or(ServiceError::UnexpectedResponse, ServiceError::McpError));
             }
@@ -123,7 +123,7 @@ impl Answer {
         }
         let mut read: JsonObject =
             serde_json::from_slice(&result).map_err(|_| ServiceError::UnexpectedResponse)?;
-        // `{}` says that it worked and that there is nothing to say.
+        // `{}` is success without content.
         if read.keys().all(|key| key == "_meta" || key == "resultType") {
             read.insert("content".to_owned(), json!([]));
         }
@@ -135,14 +135,14 @@ impl Answer {
 
 impl RawAnswer {
     pub(crate) fn of(mut result: CallToolResult) -> RawAnswer {
-        // Clients that have sessions don't know it.
+        // Clients with sessions don't know this field.
         result.result_type = None;
         let is_error = result.is_error == Some(true);
         RawAnswer { result: json!(result).to_string().into(), is_error }
     }
 }
 
-const CANCELLED: &str = "nobody waits for the answer any more";
+const CANCELLED: &str = "the caller is gone";
 
 #[cfg(test)]
 mod tests;

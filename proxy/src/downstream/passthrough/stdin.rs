@@ -1,4 +1,4 @@
-//! A server's standard input, written to by rmcp and past it: always whole lines.
+//! A server's standard input, shared by rmcp and raw calls: always whole lines.
 
 use std::{
     io,
@@ -12,21 +12,21 @@ use parking_lot::{Mutex, MutexGuard};
 use rmcp::{ServiceError, transport::DynamicTransportError};
 use tokio::io::AsyncWrite;
 
-/// What may wait for a server that doesn't read.
-const MOST_WAITING: usize = 1024 * 1024;
+/// The buffer for a server that doesn't read.
+const LARGEST_BUFFER: usize = 1024 * 1024;
 
-/// Where lines are put. Clones are the same.
+/// Where lines are written. Clones share it.
 #[derive(Clone)]
 pub(in crate::downstream) struct Output(Arc<Mutex<Pipe>>);
 
-/// rmcp's way to write, which closes the pipe when it is dropped.
+/// rmcp's writer, which closes the pipe when it is dropped.
 pub(in crate::downstream) struct Writer(Output);
 
 struct Pipe {
-    /// `None` when it is closed.
+    /// `None` if it is closed.
     io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     waiting: BytesMut,
-    /// A task writes as the server reads; nobody else may then.
+    /// Whether a task is writing the buffer.
     is_written: bool,
     for_room: Vec<Waker>,
 }
@@ -43,12 +43,12 @@ impl Output {
         (output.clone(), Writer(output))
     }
 
-    /// Waits until the server has read most of what it was sent.
+    /// Waits until the buffer has room.
     pub(super) async fn has_room(&self) {
-        std::future::poll_fn(|context| self.lock().poll_shorter_than(MOST_WAITING, context)).await;
+        std::future::poll_fn(|context| self.lock().poll_shorter_than(LARGEST_BUFFER, context)).await;
     }
 
-    /// Writes whole lines: at once if the server reads, else as it does.
+    /// Writes whole lines: at once if the pipe has room, otherwise in the background.
     pub(super) fn send(&self, lines: &[u8]) -> Result<(), ServiceError> {
         self.put(lines).map_err(|error| {
             ServiceError::TransportSend(DynamicTransportError::from_parts(
@@ -84,7 +84,7 @@ impl Output {
             let written = std::task::ready!(pipe.poll_write_out(context));
             pipe.is_written = false;
             if written.is_err() {
-                // Whoever waits for answers is told by the end of the server's output.
+                // Pending calls fail when the server's output ends.
                 pipe.close();
             }
             Poll::Ready(())
@@ -105,7 +105,7 @@ impl Pipe {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.waiting.advance(written),
             }
-            if self.waiting.len() < MOST_WAITING {
+            if self.waiting.len() < LARGEST_BUFFER {
                 self.for_room.drain(..).for_each(Waker::wake);
             }
         }
@@ -128,10 +128,10 @@ impl Pipe {
     }
 }
 
-/// rmcp hands over whole messages, each a line.
+/// rmcp writes whole messages, each a line.
 impl AsyncWrite for Writer {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, lines: &[u8]) -> Poll<io::Result<usize>> {
-        std::task::ready!(self.0.lock().poll_shorter_than(MOST_WAITING, context));
+        std::task::ready!(self.0.lock().poll_shorter_than(LARGEST_BUFFER, context));
         Poll::Ready(self.0.put(lines).map(|()| lines.len()))
     }
 

@@ -1,4 +1,4 @@
-//! Raw calls of a server on standard input and output, and who waits for their answers.
+//! Raw calls of a server on stdio, and the routing of its replies.
 
 use std::{
     collections::HashMap,
@@ -14,11 +14,11 @@ use rmcp::ServiceError;
 use serde_json::{json, value::RawValue};
 use tokio::sync::oneshot;
 
-use super::{Answer, CANCELLED, FIRST_ID, Message, RawAnswer, request_line, stdin::Output};
-use crate::lines::TakesLines;
+use super::{CANCELLED, FIRST_ID, Message, RawAnswer, RawReply, request_line, stdin::Output};
+use crate::lines::LineFilter;
 
 pub(super) async fn call(
-    answers: &Arc<Answers>,
+    answers: &Arc<ReplyRouter>,
     output: &Output,
     tool: &str,
     args: Option<&RawValue>,
@@ -30,71 +30,71 @@ pub(super) async fn call(
     awaited.answer().await?.into_raw()
 }
 
-/// Who waits for answers that come by standard output.
+/// Routes the replies on a server's output to the calls that wait for them.
 #[derive(Default)]
-pub(in crate::downstream) struct Answers {
-    waiting: Mutex<Waiting>,
+pub(in crate::downstream) struct ReplyRouter {
+    pending: Mutex<PendingCalls>,
     count: AtomicUsize,
     next: AtomicU64,
 }
 
 #[derive(Default)]
-struct Waiting {
-    /// The output has ended: no answer will come.
+struct PendingCalls {
+    /// The output has ended: no more replies.
     ended: bool,
-    senders: HashMap<u64, oneshot::Sender<Answer>>,
+    senders: HashMap<u64, oneshot::Sender<RawReply>>,
 }
 
-impl Answers {
-    fn expect(self: &Arc<Self>, output: &Output) -> Result<Awaited, ServiceError> {
+impl ReplyRouter {
+    fn expect(self: &Arc<Self>, output: &Output) -> Result<PendingCall, ServiceError> {
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
-        let mut waiting = self.lock();
-        if waiting.ended {
+        let mut pending = self.lock();
+        if pending.ended {
             return Err(ServiceError::TransportClosed);
         }
-        waiting.senders.insert(id, sender);
+        pending.senders.insert(id, sender);
         self.count.fetch_add(1, Ordering::Relaxed);
-        Ok(Awaited { id, receiver: Some(receiver), answers: self.clone(), output: output.clone() })
+        Ok(PendingCall { id, receiver: Some(receiver), answers: self.clone(), output: output.clone() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
+    fn lock(&self) -> MutexGuard<'_, PendingCalls> {
+        self.pending.lock()
     }
 }
 
-impl TakesLines for Arc<Answers> {
-    /// Whether the line is an answer to one of these calls, which then has it.
+impl LineFilter for Arc<ReplyRouter> {
+    /// Whether the line is the reply to a raw call.
     fn takes(&self, line: &Bytes) -> bool {
         if self.count.load(Ordering::Relaxed) == 0 {
             return false;
         }
         let Ok(message) = serde_json::from_slice::<Message<'_>>(line) else { return false };
         let Some(id) = message.answers() else { return false };
-        // One that nobody waits for any more is also not rmcp's.
+        // A late reply to a cancelled call isn't rmcp's either.
         if let Some(sender) = self.lock().senders.remove(&id) {
-            let _ = sender.send(message.answer_in(line));
+            let _ = sender.send(message.reply_in(line));
         }
         true
     }
 
     fn ended(&self) {
-        let mut waiting = self.lock();
-        waiting.ended = true;
-        waiting.senders.clear();
+        let mut pending = self.lock();
+        pending.ended = true;
+        pending.senders.clear();
     }
 }
 
-/// A call under way. Dropped before its answer came, it is cancelled.
-struct Awaited {
+/// A running call. Dropping it before its reply came cancels it.
+struct PendingCall {
     id: u64,
-    receiver: Option<oneshot::Receiver<Answer>>,
-    answers: Arc<Answers>,
+    receiver: Option<oneshot::Receiver<RawReply>>,
+    answers: Arc<ReplyRouter>,
     output: Output,
 }
 
-impl Awaited {
-    async fn answer(&mut self) -> Result<Answer, ServiceError> {
+impl PendingCall {
+    async fn answer(&mut self) -> Result<RawReply, ServiceError> {
         let Some(receiver) = &mut self.receiver else { return Err(ServiceError::TransportClosed) };
         let answer = receiver.await;
         self.receiver = None;
@@ -102,7 +102,7 @@ impl Awaited {
     }
 }
 
-impl Drop for Awaited {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         self.answers.count.fetch_sub(1, Ordering::Relaxed);
         if self.receiver.is_some() && self.answers.lock().senders.remove(&self.id).is_some() {
@@ -111,7 +111,7 @@ impl Drop for Awaited {
                 "method": "notifications/cancelled",
                 "params": {"requestId": self.id, "reason": CANCELLED},
             });
-            // A server that is gone needs no word of it.
+            // The server may be gone.
             let _ = self.output.send(format!("{cancelled}\n").as_bytes());
         }
     }

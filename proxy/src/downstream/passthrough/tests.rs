@@ -1,4 +1,4 @@
-//! Raw calls beside rmcp's own messages, on pipes of memory.
+//! Raw calls beside rmcp's own messages, on in-memory pipes.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
 };
 
-use super::{Answers, Output, Passthrough, stdin::Writer};
-use crate::lines::Sifted;
+use super::{Output, Passthrough, ReplyRouter, stdin::Writer};
+use crate::lines::FilteredLines;
 
-type Rmcp = AsyncRwTransport<RoleClient, Sifted<ReadHalf<DuplexStream>, Arc<Answers>>, Writer>;
+type Rmcp = AsyncRwTransport<RoleClient, FilteredLines<ReadHalf<DuplexStream>, Arc<ReplyRouter>>, Writer>;
 
 struct Server {
     reads: BufReader<ReadHalf<DuplexStream>>,
@@ -36,9 +36,9 @@ impl Server {
 fn connected(room: usize) -> (Arc<Passthrough>, Rmcp, Server) {
     let (ours, theirs) = tokio::io::duplex(room);
     let ((stdout, stdin), (reads, writes)) = (tokio::io::split(ours), tokio::io::split(theirs));
-    let answers = Arc::<Answers>::default();
+    let answers = Arc::<ReplyRouter>::default();
     let (output, writer) = Output::new(stdin);
-    let rmcp = AsyncRwTransport::new(Sifted::new(stdout, answers.clone()), writer);
+    let rmcp = AsyncRwTransport::new(FilteredLines::new(stdout, answers.clone()), writer);
     let server = Server { reads: BufReader::new(reads), writes };
     (Arc::new(Passthrough::Stdio(answers, output)), rmcp, server)
 }
@@ -55,7 +55,7 @@ fn call(way: &Arc<Passthrough>, text: &str) -> tokio::task::JoinHandle<Result<(S
     })
 }
 
-/// Reads as the service does that owns the transport, and says what came to it.
+/// Reads as rmcp's service does, and returns what it received.
 fn serve(mut rmcp: Rmcp) -> tokio::task::JoinHandle<Vec<Value>> {
     tokio::spawn(async move {
         let mut heard = Vec::new();
@@ -91,7 +91,7 @@ async fn answers_are_passed_on_as_they_are_and_the_rest_is_rmcps() {
 }
 
 #[tokio::test]
-async fn what_clients_wouldn_t_understand_is_mended() {
+async fn results_that_clients_would_reject_are_fixed() {
     let (way, rmcp, mut server) = connected(1024);
     let _service = serve(rmcp);
     for (result, expected) in [
@@ -120,7 +120,7 @@ async fn what_clients_wouldn_t_understand_is_mended() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_cancelled_and_its_late_answer_is_nobodys() {
+async fn a_dropped_call_is_cancelled_and_its_late_reply_ignored() {
     let (way, rmcp, mut server) = connected(1024);
     let service = serve(rmcp);
     let called = call(&way, "{}");
@@ -141,7 +141,7 @@ async fn a_call_that_is_dropped_is_cancelled_and_its_late_answer_is_nobodys() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_when_the_server_ends() {
+async fn pending_calls_fail_when_the_server_ends() {
     let (way, rmcp, mut server) = connected(1024);
     let _service = serve(rmcp);
     let called = call(&way, "{}");
@@ -152,7 +152,7 @@ async fn whoever_waits_is_told_when_the_server_ends() {
 }
 
 #[tokio::test]
-async fn a_server_that_doesn_t_read_is_written_to_as_it_does() {
+async fn lines_for_a_server_that_reads_slowly_are_buffered() {
     let (way, rmcp, mut server) = connected(16);
     let _service = serve(rmcp);
     let called: Vec<_> = (0..5)
@@ -174,7 +174,7 @@ async fn the_servers_input_ends_with_rmcp() {
     let (way, mut rmcp, mut server) = connected(1024);
     rmcp.close().await.unwrap();
     assert!(matches!(call(&way, "{}").await.unwrap(), Err(ServiceError::TransportSend(_))));
-    // The pipe of memory ends when both halves are gone.
+    // The in-memory pipe ends when both halves are gone.
     drop((way, rmcp));
     let mut rest = String::new();
     server.reads.read_to_string(&mut rest).await.unwrap();

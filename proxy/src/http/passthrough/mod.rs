@@ -1,8 +1,8 @@
-//! The front of the fast path: a session's calls of servers' tools that need nothing of the session are forwarded unparsed.
+//! The client side of the fast path: a session's calls of servers' tools that don't need the session are forwarded unparsed.
 //!
-//! They report no progress, and their client can't be asked anything and wants no log messages. A request with anything
-//! unusual about it goes the usual way, which also says what is wrong with it. The back is `downstream/passthrough`; the
-//! setting `passthrough` turns both off, and `bench/proxy/run passed_through` measures them beside direct calls.
+//! These are calls without progress whose client can't be asked and wants no log messages. Any other request takes the
+//! normal path, which also reports errors. The server side is `downstream/passthrough`; the setting `passthrough` turns both
+//! off, and `bench/proxy/run passed_through` compares them with direct calls.
 
 mod ticks;
 
@@ -43,7 +43,7 @@ use super::{
 };
 use crate::{
     app::App,
-    downstream::{Answer, Call, CallBody, Input},
+    downstream::{Call, CallBody, Input, ToolAnswer},
     run::{self, Job, Steps},
     scope::Caller,
 };
@@ -52,11 +52,11 @@ pub(super) struct Passthrough {
     app: Arc<App>,
     sessions: Arc<OwnedSessions>,
     ticks: Arc<Ticks>,
-    /// The calls under way, by which they can be cancelled: session and id.
+    /// How to cancel the running calls, by session and request id.
     running: Arc<Mutex<HashMap<(String, String), CancellationToken>>>,
 }
 
-/// What is read of a request's body.
+/// A request, parsed no further than needed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Message<'a> {
@@ -90,7 +90,7 @@ impl Passthrough {
         Passthrough { app, sessions, ticks: Ticks::new(AT_ONCE), running: Arc::default() }
     }
 
-    /// The answer to a call that can be passed through; none if it can't.
+    /// The response to a call that takes the fast path; none for other requests.
     pub(super) async fn answer(&self, head: &Parts, body: &Bytes, caller: &Caller) -> Option<Response> {
         let session = self.session_of(head)?;
         match self.start(session, caller, body)? {
@@ -99,7 +99,7 @@ impl Passthrough {
         }
     }
 
-    /// The session, if it can be passed by and nothing about the request calls for a closer look.
+    /// The request's session, if its client allows the fast path and the request's head is an ordinary one.
     fn session_of<'a>(&self, head: &'a Parts) -> Option<&'a str> {
         let headers = &head.headers;
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
@@ -123,7 +123,7 @@ impl Passthrough {
                 if params.arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
                     return None;
                 }
-                let tool = self.app.tools.known.server_tool(caller.scope(), &params.name)?;
+                let tool = self.app.tools.cache.server_tool(caller.scope(), &params.name)?;
                 let body = CallBody::Raw(params.arguments.map(ToOwned::to_owned));
                 let call = Call { server: tool.server, tool: tool.tool, body };
                 Some(Begun::Call(self.call(session, id.get(), caller, call)))
@@ -143,7 +143,7 @@ impl Passthrough {
         let running = Running { calls: self.running.clone(), key: (session.to_owned(), id.to_owned()) };
         self.lock().insert(running.key.clone(), cancel.clone());
         let span =
-            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().place());
+            tracing::info_span!("call", request_id = caller.request_id, scope = caller.scope().project_key());
         let job = Job {
             app: self.app.clone(),
             caller: caller.clone(),
@@ -155,7 +155,7 @@ impl Passthrough {
             let started = Instant::now();
             let answered = match run::call_tool(&job, &call, Input::default()).await {
                 Ok(answer) => Ok(answer),
-                Err(error) => error.told().map(Answer::Parsed),
+                Err(failure) => failure.into_response().map(ToolAnswer::Parsed),
             };
             let is_success = answered.as_ref().is_ok_and(|answer| !answer.is_error());
             job.app.metrics.called("tool", is_success, started.elapsed());
@@ -174,7 +174,7 @@ impl Passthrough {
                     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                     response
                 }
-                // Cancelled: there is no answer.
+                // Cancelled, so there is no answer.
                 None => Sse::new(stream::empty::<Result<Event, Infallible>>()).into_response(),
             },
             () = self.ticks.one() => {
@@ -213,8 +213,8 @@ fn is_id(id: &RawValue) -> bool {
     id.get().starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
 
-/// The JSON-RPC message that answers the request with this id.
-fn message(id: &str, answered: Result<Answer, ErrorData>) -> Bytes {
+/// The JSON-RPC response to the request with this id.
+fn message(id: &str, answered: Result<ToolAnswer, ErrorData>) -> Bytes {
     match answered {
         Ok(answer) => {
             let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
@@ -224,11 +224,11 @@ fn message(id: &str, answered: Result<Answer, ErrorData>) -> Bytes {
     }
 }
 
-/// A call under way; its answer, or nothing if it is cancelled. It runs in the task of whoever waits for the answer, so
-/// that nothing is handed over, and in one of its own when nobody waits any more: it goes on and is counted.
+/// A running call; its response, or nothing if it is cancelled. It runs in the task of the HTTP request, without a handover,
+/// and continues in its own task if the client disconnects, so that it is recorded.
 struct PendingAnswer {
     app: Arc<App>,
-    /// Locked by nobody: it makes the future one that may be looked at from other threads.
+    /// The mutex is never locked; it makes the future `Sync`.
     call: Option<Mutex<BoxFuture<'static, Option<Bytes>>>>,
 }
 
@@ -252,7 +252,7 @@ impl Drop for PendingAnswer {
     }
 }
 
-/// Forgets the call when it has ended.
+/// Removes the call from the map when it ends.
 struct Running {
     calls: Arc<Mutex<HashMap<(String, String), CancellationToken>>>,
     key: (String, String),

@@ -1,11 +1,11 @@
-//! Waits that needn't be exact. They share one timer: a timer for each call would wake a thread for each.
+//! Approximate timeouts that share one timer, because a timer for each call would wake a thread for each.
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// Ticks while somebody waits, and soon after that no more.
+/// A timer that runs only while there are waiters.
 pub(super) struct Ticks {
     length: Duration,
     tick: Notify,
@@ -23,10 +23,10 @@ impl Ticks {
         Arc::new(Ticks { length, tick: Notify::new(), state: Mutex::default() })
     }
 
-    /// Waits for at least one whole tick, and for at most two.
+    /// Waits for one to two ticks.
     pub(super) async fn one(self: &Arc<Self>) {
-        let _waiting = Waiting::begin(self);
-        // The first may come at once.
+        let _waiting = Waiter::begin(self);
+        // The first tick may come at once.
         self.tick.notified().await;
         self.tick.notified().await;
     }
@@ -48,21 +48,21 @@ impl Ticks {
     }
 }
 
-struct Waiting<'a>(&'a Ticks);
+struct Waiter<'a>(&'a Ticks);
 
-impl Waiting<'_> {
-    fn begin(ticks: &Arc<Ticks>) -> Waiting<'_> {
+impl Waiter<'_> {
+    fn begin(ticks: &Arc<Ticks>) -> Waiter<'_> {
         let mut state = ticks.lock();
         state.waiting += 1;
         if !state.is_ticking {
             state.is_ticking = true;
             tokio::spawn(Arc::clone(ticks).go_on());
         }
-        Waiting(ticks)
+        Waiter(ticks)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.lock().waiting -= 1;
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_goes_away_isn_t_waited_for() {
+    async fn the_timer_stops_without_waiters() {
         let ticks = Ticks::new(Duration::from_millis(50));
         assert!(timeout(Duration::from_millis(10), ticks.one()).await.is_err());
         assert_eq!(ticks.lock().waiting, 0);

@@ -1,15 +1,15 @@
-//! A request whose answer is awaited. Dropped before the answer came, it cancels the request.
+//! A request that waits for its answer. Dropping it before that cancels the request.
 
 use rmcp::{
     ServiceError,
     service::{RequestHandle, ServiceRole},
 };
 
-pub(super) struct Waiting<R: ServiceRole>(Option<RequestHandle<R>>);
+pub(super) struct PendingRequest<R: ServiceRole>(Option<RequestHandle<R>>);
 
-impl<R: ServiceRole> Waiting<R> {
-    pub(super) fn new(handle: RequestHandle<R>) -> Waiting<R> {
-        Waiting(Some(handle))
+impl<R: ServiceRole> PendingRequest<R> {
+    pub(super) fn new(handle: RequestHandle<R>) -> PendingRequest<R> {
+        PendingRequest(Some(handle))
     }
 
     pub(super) async fn answer(&mut self) -> Result<R::PeerResp, ServiceError> {
@@ -24,14 +24,14 @@ impl<R: ServiceRole> Waiting<R> {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let reason = Some(reason.to_owned());
-            // Not awaited: a peer that hangs may not even read it.
+            // Not awaited: a peer that hangs doesn't read it.
             runtime.spawn(async move { drop(handle.cancel(reason).await) });
         }
     }
 }
 
-impl<R: ServiceRole> Drop for Waiting<R> {
+impl<R: ServiceRole> Drop for PendingRequest<R> {
     fn drop(&mut self) {
-        self.cancel("nobody waits for the answer any more");
+        self.cancel("the caller is gone");
     }
 }

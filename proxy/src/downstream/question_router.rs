@@ -1,7 +1,7 @@
-//! Our side of a connection: what the server asks goes to the client whose call it serves.
+//! Routes a server's questions to the client whose call it is working on.
 //!
-//! Over HTTP a server asks on the stream of the call's answer, which says whose call it is. On standard input and output
-//! nothing does, so there a question has an addressee only while all calls under way at that server are one client's.
+//! Over HTTP a server asks on the stream of a call, which identifies the client. Over stdio nothing does: a question can be
+//! routed only while all running calls at that server are one client's.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use rmcp::{
 
 use super::{
     question::Question,
-    tap::{Calls, Nobody},
+    tap::{NoAddressee, OpenCalls},
 };
 
-/// Answers one server.
-pub(super) struct Asked {
+/// Handles the requests of one server.
+pub(super) struct QuestionRouter {
     pub(super) server: String,
-    pub(super) calls: Arc<Calls>,
+    pub(super) calls: Arc<OpenCalls>,
 }
 
-impl Asked {
+impl QuestionRouter {
     async fn ask(
         &self,
         question: Question,
@@ -37,56 +37,58 @@ impl Asked {
             Ok(call) => call,
             Err(nobody) => return refuse(&self.server, &question, nobody),
         };
-        let Some(client) = &call.client else { return refuse(&self.server, &question, Nobody::NoClient) };
+        let Some(client) = &call.client else {
+            return refuse(&self.server, &question, NoAddressee::NoClient);
+        };
         call.span.in_scope(|| {
-            tracing::info!(server = self.server, what = question.shown(), "the server asks its client");
+            tracing::info!(server = self.server, what = question.shown(), "asking the client for the server");
         });
-        // A person's time isn't the server's.
+        // Timeouts don't run while a person is asked.
         let _pauses = self.calls.pause(origin);
         let mut meta = context.meta;
         meta.remove("progressToken");
         tokio::select! {
             biased;
-            () = context.ct.cancelled() => Err(taken_back("the server took the question back")),
-            () = self.calls.none_waits(origin) => Err(taken_back("the call has ended")),
+            () = context.ct.cancelled() => Err(withdrawn("the server withdrew the question")),
+            () = self.calls.askers_ended(origin) => Err(withdrawn("the call has ended")),
             answer = client.ask(question, meta) => answer,
         }
     }
 }
 
-/// The answer to what a server asks when nobody can be asked for it.
+/// The answer to a server's request when nobody can be asked.
 pub(super) fn refused(
     server: &str,
     request: ServerRequest,
-    nobody: Nobody,
+    nobody: NoAddressee,
 ) -> Result<ClientResult, ErrorData> {
     match Question::of(request) {
         Ok(question) => refuse(server, &question, nobody),
-        Err(other) => no_question(*other),
+        Err(other) => answer_other(*other),
     }
 }
 
-fn refuse(server: &str, question: &Question, nobody: Nobody) -> Result<ClientResult, ErrorData> {
+fn refuse(server: &str, question: &Question, nobody: NoAddressee) -> Result<ClientResult, ErrorData> {
     let why = nobody.to_string();
-    tracing::info!(server, what = question.shown(), why, "the server can't ask anybody");
+    tracing::info!(server, what = question.shown(), why, "declined a question of the server");
     question.refused(&why)
 }
 
-fn no_question(request: ServerRequest) -> Result<ClientResult, ErrorData> {
+fn answer_other(request: ServerRequest) -> Result<ClientResult, ErrorData> {
     match request {
         ServerRequest::PingRequest(_) => Ok(ClientResult::empty(())),
         ServerRequest::CustomRequest(custom) => {
             Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, custom.method, None))
         }
-        _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not a request to clients", None)),
+        _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not a request for clients", None)),
     }
 }
 
-fn taken_back(why: &'static str) -> ErrorData {
+fn withdrawn(why: &'static str) -> ErrorData {
     ErrorData::new(ErrorCode::INTERNAL_ERROR, why, None)
 }
 
-impl Service<RoleClient> for Asked {
+impl Service<RoleClient> for QuestionRouter {
     async fn handle_request(
         &self,
         request: ServerRequest,
@@ -94,11 +96,11 @@ impl Service<RoleClient> for Asked {
     ) -> Result<ClientResult, ErrorData> {
         match Question::of(request) {
             Ok(question) => self.ask(question, context).await,
-            Err(other) => no_question(*other),
+            Err(other) => answer_other(*other),
         }
     }
 
-    /// The tap hears them first, in their order.
+    /// The tap has handled them, in order.
     async fn handle_notification(
         &self,
         _: ServerNotification,
@@ -107,8 +109,8 @@ impl Service<RoleClient> for Asked {
         Ok(())
     }
 
-    /// All that a client of ours may have. A server of the older era is told once, before anybody calls it; one of the
-    /// newer era hears with each call what that call's client has.
+    /// All capabilities that a client may have: an older server gets them once, before any call. A newer server gets those
+    /// of the client with each call.
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(

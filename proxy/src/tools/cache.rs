@@ -1,0 +1,207 @@
+//! The cache of each scope's tools: valid while notifications arrive and none has named the scope.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use rmcp::model::Tool;
+
+use crate::scope::Scope;
+
+/// Scopes in the cache.
+const MOST_SCOPES: usize = 1_000;
+/// Projects whose last change is remembered.
+const MOST_PROJECTS: usize = 1_000;
+/// Entries expire, because no notification tells that the proxy's role lost its privileges.
+const LIFETIME: Duration = Duration::from_secs(30);
+
+/// A tool of a downstream server, by its own names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerTool {
+    pub server: String,
+    pub tool: String,
+}
+
+/// When a query was sent, counted in changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+#[derive(Default)]
+pub(crate) struct ToolCache(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    listening: bool,
+    now: u64,
+    /// When everything may have changed.
+    all_changed: u64,
+    /// When a project (`org.project`) changed, if that was later.
+    changed: HashMap<String, u64>,
+    scopes: HashMap<Scope, CachedScope>,
+}
+
+struct CachedScope {
+    project: String,
+    list: Option<Cached<Arc<Vec<Tool>>>>,
+    /// The servers' tools that were called, by their wire names.
+    server_tools: HashMap<String, Cached<ServerTool>>,
+}
+
+struct Cached<T> {
+    value: T,
+    asked: Moment,
+    at: Instant,
+}
+
+impl<T> Cached<T> {
+    fn new(value: T, asked: Moment) -> Cached<T> {
+        Cached { value, asked, at: Instant::now() }
+    }
+}
+
+impl State {
+    fn is_valid<T>(&self, project: &str, cached: &Cached<T>) -> bool {
+        let changed = self.changed.get(project).copied().unwrap_or(0).max(self.all_changed);
+        self.listening && cached.asked.0 >= changed && cached.at.elapsed() < LIFETIME
+    }
+
+    /// None if the cache is full.
+    fn entry(&mut self, scope: &Scope) -> Option<&mut CachedScope> {
+        if self.scopes.len() >= MOST_SCOPES && !self.scopes.contains_key(scope) {
+            return None;
+        }
+        Some(self.scopes.entry(scope.clone()).or_insert_with(|| CachedScope {
+            project: scope.project_key(),
+            list: None,
+            server_tools: HashMap::new(),
+        }))
+    }
+}
+
+impl ToolCache {
+    /// To be taken before the query is sent.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment(self.0.lock().now)
+    }
+
+    /// The scope's list, if it is valid.
+    pub(crate) fn list(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
+        let state = self.0.lock();
+        let entry = state.scopes.get(scope)?;
+        let list = entry.list.as_ref().filter(|list| state.is_valid(&entry.project, list))?;
+        Some(list.value.clone())
+    }
+
+    /// The scope's last list, valid or not: the fallback while Postgres can't be reached.
+    pub(crate) fn last_list(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
+        Some(self.0.lock().scopes.get(scope)?.list.as_ref()?.value.clone())
+    }
+
+    pub(crate) fn keep_list(&self, scope: &Scope, tools: Arc<Vec<Tool>>, asked: Moment) {
+        if let Some(entry) = self.0.lock().entry(scope)
+            // A slow query must not replace the result of a later one.
+            && entry.list.as_ref().is_none_or(|list| list.asked <= asked)
+        {
+            entry.list = Some(Cached::new(tools, asked));
+        }
+    }
+
+    /// The server's tool that has this wire name in the scope, if that is known and valid.
+    pub(crate) fn server_tool(&self, scope: &Scope, name: &str) -> Option<ServerTool> {
+        let state = self.0.lock();
+        let entry = state.scopes.get(scope)?;
+        let tool = entry.server_tools.get(name).filter(|tool| state.is_valid(&entry.project, tool))?;
+        Some(tool.value.clone())
+    }
+
+    pub(crate) fn keep_server_tool(&self, scope: &Scope, name: String, tool: ServerTool, asked: Moment) {
+        if let Some(entry) = self.0.lock().entry(scope)
+            && entry.server_tools.get(&name).is_none_or(|cached| cached.asked <= asked)
+        {
+            entry.server_tools.insert(name, Cached::new(tool, asked));
+        }
+    }
+
+    /// Invalidates a project (`org.project`).
+    pub(crate) fn invalidate(&self, project: &str) {
+        let mut state = self.0.lock();
+        state.now += 1;
+        let now = state.now;
+        if state.changed.len() >= MOST_PROJECTS {
+            state.changed.clear();
+            state.all_changed = now;
+        }
+        state.changed.insert(project.to_owned(), now);
+    }
+
+    /// Notifications arrive from now on, or no longer. Either way some may have been missed.
+    pub(crate) fn set_listening(&self, listening: bool) {
+        let mut state = self.0.lock();
+        state.now += 1;
+        state.listening = listening;
+        state.all_changed = state.now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ServerTool, ToolCache};
+    use crate::scope::Scope;
+
+    const NAME: &str = "mcp__s__t";
+
+    fn scope(project: &str, actor: &str) -> Scope {
+        Scope { org: "o".into(), project: project.into(), actor: actor.into() }
+    }
+
+    fn keep(cache: &ToolCache, project: &str) {
+        let tool = ServerTool { server: "s".into(), tool: "t".into() };
+        cache.keep_server_tool(&scope(project, "a"), NAME.into(), tool, cache.moment());
+    }
+
+    fn knows(cache: &ToolCache, project: &str) -> bool {
+        cache.server_tool(&scope(project, "a"), NAME).is_some()
+    }
+
+    #[test]
+    fn nothing_is_valid_while_notifications_do_not_arrive() {
+        let cache = ToolCache::default();
+        keep(&cache, "p");
+        assert!(!knows(&cache, "p"));
+        cache.set_listening(true);
+        assert!(!knows(&cache, "p"), "a change may have come before");
+        keep(&cache, "p");
+        assert!(knows(&cache, "p"));
+        cache.set_listening(false);
+        assert!(!knows(&cache, "p"));
+        cache.set_listening(true);
+        assert!(!knows(&cache, "p"), "a change may have come in between");
+    }
+
+    #[test]
+    fn a_change_invalidates_its_project_only() {
+        let cache = ToolCache::default();
+        cache.set_listening(true);
+        keep(&cache, "p");
+        keep(&cache, "q");
+        cache.invalidate("o.p");
+        assert!(!knows(&cache, "p") && knows(&cache, "q"));
+        assert!(cache.server_tool(&scope("q", "another"), NAME).is_none(), "each actor has its own entry");
+    }
+
+    #[test]
+    fn a_result_is_as_old_as_its_query() {
+        let cache = ToolCache::default();
+        cache.set_listening(true);
+        let (asked, here) = (cache.moment(), scope("p", "a"));
+        cache.invalidate("o.p");
+        cache.keep_list(&here, Default::default(), asked);
+        assert!(cache.list(&here).is_none() && cache.last_list(&here).is_some());
+        cache.keep_list(&here, Default::default(), cache.moment());
+        cache.keep_list(&here, Default::default(), asked);
+        assert!(cache.list(&here).is_some(), "a slow query doesn't replace a newer result");
+    }
+}
