@@ -146,10 +146,7 @@ fn shutdown_signal() -> Result<impl Future<Output = ()> + Send + 'static, ServeE
                 _ = interrupt.recv() => {}
             }
             tracing::warn!("second signal: ending at once");
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "whoever sends a second signal wants nothing cleaned up"
-            )]
+            #[expect(clippy::disallowed_methods, reason = "a second signal means no cleanup")]
             std::process::exit(130);
         });
     })

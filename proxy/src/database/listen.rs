@@ -33,13 +33,13 @@ pub trait NotificationHandler: Send + Sync + 'static {
 }
 
 /// Listens until `stop`, and reconnects with back-off when the connection is lost.
-pub async fn listen(config: Config, ears: Arc<impl NotificationHandler>, stop: CancellationToken) {
+pub async fn listen(config: Config, handler: Arc<impl NotificationHandler>, stop: CancellationToken) {
     let connector = Connector::new();
     let mut pauses = RECONNECTING.build();
     loop {
         let lasted = tokio::select! {
             () = stop.cancelled() => return,
-            lasted = attend(&connector, &config, &ears) => lasted,
+            lasted = attend(&connector, &config, &handler) => lasted,
         };
         if lasted.is_ok() {
             // It worked for a while, so the back-off starts over.
@@ -48,7 +48,7 @@ pub async fn listen(config: Config, ears: Arc<impl NotificationHandler>, stop: C
         let pause = pauses.next().unwrap_or_default();
         match lasted {
             Ok(error) => {
-                ears.lost();
+                handler.lost();
                 tracing::warn!(%error, "lost the connection for notifications");
             }
             Err(error) => tracing::warn!(%error, "can't listen for notifications; retrying in {pause:?}"),
@@ -64,17 +64,17 @@ pub async fn listen(config: Config, ears: Arc<impl NotificationHandler>, stop: C
 async fn attend(
     connector: &Connector,
     config: &Config,
-    ears: &Arc<impl NotificationHandler>,
+    handler: &Arc<impl NotificationHandler>,
 ) -> Result<DatabaseError, DatabaseError> {
     let (client, mut connection) = connector.open(config).await.map_err(|error| connect_error(&error))?;
-    let heard = ears.clone();
+    let notified = handler.clone();
     // Each message is handled as it is read, so that a flood fills no queue.
     let driver = tokio::spawn(async move {
         loop {
             match poll_fn(|context| connection.poll_message(context)).await {
                 Some(Ok(AsyncMessage::Notification(note))) => match note.channel() {
-                    "pml_tools_changed" => heard.tools_changed(note.payload()),
-                    "pml_tokens_changed" => heard.tokens_changed(note.payload()),
+                    "pml_tools_changed" => notified.tools_changed(note.payload()),
+                    "pml_tokens_changed" => notified.tokens_changed(note.payload()),
                     _ => {}
                 },
                 Some(Ok(AsyncMessage::Notice(notice))) => log_notice(&notice),
@@ -90,7 +90,7 @@ async fn attend(
         .batch_execute("LISTEN pml_tools_changed; LISTEN pml_tokens_changed")
         .await
         .map_err(|error| connect_error(&error))?;
-    ears.connected();
+    handler.connected();
     let mut pulse = interval(KEEPALIVE);
     loop {
         tokio::select! {

@@ -35,7 +35,7 @@ impl QuestionRouter {
         let origin = context.extensions.get::<InboundStreamOrigin>();
         let call = match self.calls.asking(origin) {
             Ok(call) => call,
-            Err(nobody) => return refuse(&self.server, &question, nobody),
+            Err(why) => return refuse(&self.server, &question, why),
         };
         let Some(client) = &call.client else {
             return refuse(&self.server, &question, NoAddressee::NoClient);
@@ -60,16 +60,16 @@ impl QuestionRouter {
 pub(super) fn refused(
     server: &str,
     request: ServerRequest,
-    nobody: NoAddressee,
+    why: NoAddressee,
 ) -> Result<ClientResult, ErrorData> {
     match Question::of(request) {
-        Ok(question) => refuse(server, &question, nobody),
+        Ok(question) => refuse(server, &question, why),
         Err(other) => answer_other(*other),
     }
 }
 
-fn refuse(server: &str, question: &Question, nobody: NoAddressee) -> Result<ClientResult, ErrorData> {
-    let why = nobody.to_string();
+fn refuse(server: &str, question: &Question, why: NoAddressee) -> Result<ClientResult, ErrorData> {
+    let why = why.to_string();
     tracing::info!(server, what = question.shown(), why, "declined a question of the server");
     question.refused(&why)
 }
