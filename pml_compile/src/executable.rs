@@ -20,19 +20,17 @@ pub(crate) fn executable(
         instrument(&mut edits, parsed.code, id, &probe.site);
     }
     let executable = edits.apply(parsed.code);
-    if may_hide_errors || has_conflict_marker(parsed.code) {
+    if may_hide_errors || may_have_conflict_marker(parsed.code) {
         check_again(parsed.code, &executable)?;
     }
     Ok(executable)
 }
 
-/// Lines that version control leaves where changes met: the parser skips them, and may forget that.
-fn has_conflict_marker(code: &str) -> bool {
-    ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|marker| {
-        memchr::memmem::find_iter(code.as_bytes(), marker).any(|at| {
-            code.get(..at).is_some_and(|before| before.is_empty() || before.ends_with(['\n', '\r']))
-        })
-    })
+/// Lines that version control leaves at a merge conflict: the parser skips them, sometimes without an error.
+fn may_have_conflict_marker(code: &str) -> bool {
+    ["<<<<<<<", "=======", ">>>>>>>", "|||||||"]
+        .iter()
+        .any(|marker| memchr::memmem::find(code.as_bytes(), marker.as_bytes()).is_some())
 }
 
 fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
