@@ -33,6 +33,8 @@ const REASONS: &[&str] = &[
     "an `in` must stand in parentheses here",
     // The check for depth doesn't know it, and says what to do.
     "could be a division or a regular expression",
+    // The parser forgets an open literal in types that it tries, or in a line that it skips.
+    "to end this",
     // Right in some places, but no two parsers agree on which.
     "can't be written with an escape",
 ];

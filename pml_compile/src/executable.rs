@@ -134,6 +134,9 @@ mod tests {
             ("const { a, b }: { a: string, b?: number } = args", "const { a, b } = args"),
             ("(x as any).y = 1; (<any>x).z = 2; x!.w = 3", "(x).y = 1; (x).z = 2; x.w = 3"),
             ("f?.g<number>?.(1); f?.g<number>(1); f?.<number>(1)", "f?.g?.(1); f?.g(1); f?.(1)"),
+            ("f?.g!<number>?.(1); f!<T>?.g; f!<T>?.[0]", "f?.g?.(1); f?.g; f?.[0]"),
+            ("f()<{ a?: A.B }>?.(1); (f)!<T extends U ?.5 : 1>?.(2)", "f()?.(1); (f)?.(2)"),
+            ("f()<A.B>.g; f`x`<T>.g?.h; f?.()!<T>.g", "f().g; f`x`.g?.h; f?.().g"),
             ("f?.[0]<number>?.(1); f.g<number>?.(1); x = f?.g<number>", "f?.[0]?.(1); f.g?.(1); x = f?.g"),
             ("f?.g /* a */ <number /* b */>?.(1)", "f?.g/*a*/?.(1)"),
         ] {

@@ -165,6 +165,10 @@ fn parse_module(code: &str, syntax: Syntax) -> Result<(Module, Vec<TokenAndSpan>
         parser.take_errors().into_iter().find(|error| !matches!(error.kind(), SyntaxError::ReturnNotAllowed));
     match (module, recovered) {
         (Ok(module), None) => Ok((module, tokens)),
+        // The parser takes a last `module` for a declaration, unless a line ends behind it.
+        (Err(fatal), _) if matches!(fatal.kind(), SyntaxError::Eof) && !code.ends_with('\n') => {
+            parse_module(&[code, "\n"].concat(), syntax)
+        }
         (Ok(_), Some(error)) | (Err(error), None) => Err(syntax_error(code, &error)),
         (Err(fatal), Some(first)) => {
             let earliest = if first.span().lo < fatal.span().lo { first } else { fatal };
@@ -177,6 +181,9 @@ fn syntax_error(code: &str, error: &Error) -> CompileError {
     let message = error.kind().msg();
     let message = match error.kind() {
         SyntaxError::TS1109 | SyntaxError::Eof => format!("expected an expression ({message})"),
+        SyntaxError::ExpectedIdent if code[offset(error.span().lo)..].starts_with("await") => {
+            "`await` isn't allowed in a class's fields and static blocks".to_owned()
+        }
         _ => lower_first(&message),
     };
     let hint = match error.kind() {
@@ -414,6 +421,16 @@ mod tests {
         assert_eq!((error.kind, error.line, error.column), (ErrorKind::Syntax, 1, 11), "{error}");
         assert_eq!(error.hint(), "put what is awaited on the line of its `await`");
         assert!(Parsed::of("const f = async () => await\n  mcp.a.b()").is_ok());
+    }
+
+    #[test]
+    fn a_class_does_not_wait() {
+        for code in
+            ["class A { x = await 1 }", "class A { static x = await 1 }", "class A { static { await 1 } }"]
+        {
+            let error = refused(code);
+            assert!(error.message.starts_with("`await` isn't allowed in a class"), "{code}: {error}");
+        }
     }
 
     #[test]

@@ -174,6 +174,49 @@ impl Stripper<'_> {
         self.remove_types(&instantiation.expr, range(instantiation.type_args.span));
     }
 
+    /// `expr!<T>?.(…)`: the parser drops these type arguments, so that the tree doesn't have them.
+    fn types_before_optional(&mut self, chain: &OptChainExpr) {
+        let base = match &*chain.base {
+            OptChainBase::Member(member) => member.obj.span(),
+            OptChainBase::Call(call) => call.callee.span(),
+        };
+        if !self.has_dropped_types(base) {
+            return;
+        }
+        // Its sign is one token or two, and a type can hold `?.5`.
+        let is_sign = |at: &usize| {
+            let rest = self.text(*at..self.code.len()).strip_prefix("?.");
+            rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let at = self.tokens.partition_point(|token| token.span.lo < base.hi);
+        let mut places = self.tokens.iter().skip(at).map(|token| range(token.span).start);
+        if let Some(sign) = places.find(is_sign) {
+            self.remove(range(base).end..sign);
+        }
+    }
+
+    /// `expr()<T>.field`: dropped too, before the `.` that comes before the field.
+    fn types_before_field(&mut self, member: &MemberExpr) {
+        let base = member.obj.span();
+        if member.prop.is_computed() || !self.has_dropped_types(base) {
+            return;
+        }
+        let at = self.tokens.partition_point(|token| token.span.lo < member.prop.span().lo);
+        let dot = self.tokens.get(at.wrapping_sub(1)).map(|token| range(token.span).start);
+        if let Some(dot) = dot.filter(|dot| !self.text(0..*dot).ends_with('?')) {
+            self.remove(range(base).end..dot);
+        }
+    }
+
+    fn has_dropped_types(&self, base: Span) -> bool {
+        let end = range(base).end;
+        match self.code.as_bytes().get(end) {
+            // Most have none, and nothing in between.
+            None | Some(b'.' | b'?' | b'[') => false,
+            Some(_) => self.text(skip_blanks(self.code, end)..self.code.len()).starts_with('<'),
+        }
+    }
+
     fn remove_types(&mut self, expr: &Expr, removed: Range<usize>) {
         let next = skip_blanks(self.code, removed.end);
         let between = self.text(removed.end..next);
@@ -320,8 +363,19 @@ impl Visit for Stripper<'_> {
                 self.remove_type_before(&inner.expr, inner.span);
             }
             Expr::TsConstAssertion(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::OptChain(chain) => {
+                if chain.optional {
+                    self.types_before_optional(chain);
+                }
+                chain.visit_children_with(self);
+            }
             _ => expr.visit_children_with(self),
         }
+    }
+
+    fn visit_member_expr(&mut self, member: &MemberExpr) {
+        self.types_before_field(member);
+        member.visit_children_with(self);
     }
 
     fn visit_simple_assign_target(&mut self, target: &SimpleAssignTarget) {

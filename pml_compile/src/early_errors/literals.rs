@@ -5,6 +5,7 @@ use oxc_allocator::Allocator;
 use oxc_regular_expression::{LiteralParser, Options};
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
+use swc_ecma_parser::unstable::Token;
 
 use super::Checker;
 use crate::depth::MAX_DEPTH;
@@ -143,6 +144,17 @@ pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         let text = parsed.text(token.span);
         if text.contains("\\u") && !text.starts_with(['"', '\'', '`', '/', '#']) {
             let word = unescaped(text);
+            if token.token == Token::Ident && !is_name(&word) {
+                let message = "an escape in a name must be a letter, or behind the first a digit";
+                let hint = Some("write the name without escapes");
+                return Err(CompileError::at(
+                    parsed.code,
+                    offset(token.span.lo),
+                    ErrorKind::Syntax,
+                    message,
+                    hint,
+                ));
+            }
             if WORDS.contains(&&*word) {
                 let message = format!("the word `{word}` can't be written with an escape");
                 let hint = Some("write it as it is, or choose another name");
@@ -173,6 +185,11 @@ fn unescaped(text: &str) -> String {
         rest = after;
     }
     word + rest
+}
+
+fn is_name(word: &str) -> bool {
+    let mut characters = word.chars();
+    characters.next().is_some_and(Ident::is_valid_start) && characters.all(Ident::is_valid_continue)
 }
 
 impl Literals {

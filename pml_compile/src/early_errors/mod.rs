@@ -187,16 +187,7 @@ impl Visit for Checker<'_> {
     }
 
     fn visit_new_expr(&mut self, made: &NewExpr) {
-        let mut callee = &*made.callee;
-        loop {
-            callee = match callee {
-                Expr::Member(member) => &member.obj,
-                Expr::TsNonNull(inner) => &inner.expr,
-                Expr::TsInstantiation(inner) => &inner.expr,
-                _ => break,
-            };
-        }
-        if callee.is_opt_chain() {
+        if has_optional_chain(&made.callee) {
             self.refuse(
                 made.span,
                 "`new` can't be used with `?.`",
@@ -326,6 +317,13 @@ impl Visit for Checker<'_> {
     }
 
     fn visit_tagged_tpl(&mut self, tagged: &TaggedTpl) {
+        if has_optional_chain(&tagged.tag) {
+            self.refuse(
+                tagged.span,
+                "a tagged template can't be used with `?.`",
+                "put the optional chain into parentheses",
+            );
+        }
         // Its text may be broken: the tag gets it as it is written.
         tagged.tag.visit_with(self);
         tagged.tpl.exprs.visit_with(self);
@@ -338,6 +336,19 @@ impl Visit for Checker<'_> {
     // Nothing to look at inside.
     fn visit_ident(&mut self, _: &Ident) {}
     fn visit_ident_name(&mut self, _: &IdentName) {}
+}
+
+/// `a?.b!.c`: a type in between hides it from the parser.
+fn has_optional_chain(expr: &Expr) -> bool {
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            Expr::Member(member) => &member.obj,
+            Expr::TsNonNull(inner) => &inner.expr,
+            Expr::TsInstantiation(inner) => &inner.expr,
+            _ => return expr.is_opt_chain(),
+        };
+    }
 }
 
 /// What the parser made of `[(a)]` where only names may stand.

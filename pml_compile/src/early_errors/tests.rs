@@ -145,6 +145,7 @@ fn literals_are_right() {
         ("({ ¦static })", "`static`"),
         ("let ¦\\u0061wait", "`await`"),
         ("let ¦\\u{79}ield", "`yield`"),
+        ("class A { ¦\\u0030b() {} }", "escape"),
     ]);
     accepted(&[
         "x = [/a{2}/g, /(?<a>.)|(?<a>.)/, /[\\d-z]/, /\\k<a>/, /\\//, /\\u{1F600}/u, /(?<=a)b/s, /[a--b]/v, /{/]",
@@ -180,6 +181,8 @@ fn what_the_parser_lets_pass_is_refused() {
         ("let { ¦yield = 1 } = o", "`yield`"),
         ("([¦(a)] = 1) => 1", "a name or a pattern"),
         ("¦new a?.()!", "`new`"),
+        ("¦a?.b!`c`", "tagged template"),
+        ("¦a?.b<T>`c`", "tagged template"),
         ("for (;;) { class A { static { ¦continue } } }", "`continue`"),
         ("a: b: for (;;) { continue ¦a }", "next to the loop"),
         ("a: async function ¦f() {}", "label"),
@@ -194,7 +197,7 @@ fn what_the_parser_lets_pass_is_refused() {
         "a: b: for (;;) { break a; continue b }",
         "for (;;) { x = () => { for (;;) break }; break }",
         "(a, // b\n\n) => {\n}; (\n) => 1; (a\n) => /* c\n */ 1",
-        "(new a)?.b; new (a?.b)()",
+        "(new a)?.b; new (a?.b)(); (a?.b)`c`; a!.b`c`",
         "function* f() { yield 1; class A { [yield 2] = 3 } x = { *m() { yield* y } } }",
         "for (a\n; (b as T) /* c */\n; d) {}",
         "for (let a = (b in c), d = [e in f], g = () => { h in i };;) {}",
