@@ -34,12 +34,36 @@ pub(crate) use tools::Called;
 
 /// The schema of what the code expects in `args`.
 pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings, called: &Called<'_>) -> Parameters {
-    let types = DeclaredTypes::of(parsed.statements());
-    let mut inference = Inference { bindings, called, types, root: Parameter::default(), is_certain: true };
+    let mut inference = Inference {
+        bindings,
+        called,
+        types: DeclaredTypes::of(parsed),
+        root: Parameter::default(),
+        is_certain: true,
+        assigned: Vec::new(),
+    };
     for statement in parsed.statements() {
         statement.visit_with(&mut inference);
     }
+    for name in &inference.assigned {
+        inference.root.replace_field(name);
+    }
     Parameters { root: inference.root }
+}
+
+/// Whether every object has a member of this name.
+fn is_inherited(name: &str) -> bool {
+    matches!(
+        name,
+        "__proto__"
+            | "constructor"
+            | "hasOwnProperty"
+            | "isPrototypeOf"
+            | "propertyIsEnumerable"
+            | "toLocaleString"
+            | "toString"
+            | "valueOf"
+    )
 }
 
 struct Inference<'a> {
@@ -49,6 +73,8 @@ struct Inference<'a> {
     root: Parameter,
     /// What is looked at runs in any case, and what it throws ends the run.
     is_certain: bool,
+    /// The fields of `args` that the code assigns to.
+    assigned: Vec<String>,
 }
 
 impl Inference<'_> {
@@ -56,6 +82,11 @@ impl Inference<'_> {
         let before = std::mem::replace(&mut self.is_certain, false);
         look(self);
         self.is_certain = before;
+    }
+
+    /// Looks at what a `?.` in the chain may skip.
+    fn skippable(&mut self, chain: &Expr, look: impl FnOnce(&mut Self)) {
+        if chain.is_opt_chain() { self.maybe(look) } else { look(self) }
     }
 
     /// Whether an expression is `args` itself.
@@ -86,7 +117,7 @@ impl Inference<'_> {
 
     /// The parameter at the end of a path; `None` for `args` itself and behind a key known only when the code runs.
     fn parameter(&mut self, steps: &[Step]) -> Option<&mut Parameter> {
-        let is_certain = self.is_certain;
+        let mut is_certain = self.is_certain;
         let mut parameter = &mut self.root;
         for (index, step) in steps.iter().enumerate() {
             if index > 0 {
@@ -94,13 +125,18 @@ impl Inference<'_> {
                 parameter.needed |= is_certain && !step.optional;
             }
             parameter = match &step.key {
-                Key::Index(_) => parameter.item(),
+                // What one element needs, the others may do without.
+                Key::Index(index) => {
+                    is_certain = false;
+                    parameter.element(*index)
+                }
                 Key::Dynamic => {
                     parameter.is_open = true;
                     return None;
                 }
                 // A string and an array have a length, so it says nothing about fields.
                 key if index > 0 && key.as_text() == Some("length") => return None,
+                key if key.as_text().is_some_and(is_inherited) => return None,
                 key => parameter.field(key.as_text()?),
             };
         }
@@ -175,6 +211,7 @@ impl Inference<'_> {
                             let parameter = self.parameter(&path);
                             if let (Some(parameter), Some(default)) = (parameter, &assign.value) {
                                 parameter.set_default(default_of(&assign.key.id.sym, default));
+                                parameter.replaced = true;
                             }
                         }
                         ObjectPatProp::KeyValue(pair) => match prop_name(&pair.key) {
@@ -186,16 +223,19 @@ impl Inference<'_> {
                 }
             }
             Pat::Array(array) => {
-                self.parameter(&inner(Key::Index(0)));
-                for element in array.elems.iter().flatten().filter(|element| !matches!(element, Pat::Rest(_)))
-                {
-                    self.pattern(element, &inner(Key::Index(0)));
+                for (index, element) in array.elems.iter().enumerate() {
+                    match element {
+                        None | Some(Pat::Rest(_)) => {}
+                        Some(Pat::Assign(assign)) => self.pattern(&assign.left, &inner(Key::Index(index))),
+                        Some(element) => self.pattern(element, &inner(Key::Index(index))),
+                    }
                 }
             }
             Pat::Assign(assign) => {
                 let name = steps.last().and_then(|step| step.key.as_text()).unwrap_or_default();
                 if let Some(parameter) = self.parameter(steps) {
                     parameter.set_default(default_of(name, &assign.right));
+                    parameter.replaced = true;
                 }
                 self.pattern(&assign.left, steps);
             }
@@ -216,8 +256,11 @@ impl Inference<'_> {
                 for (side, other) in sides {
                     match literal_json(other) {
                         Some(literal) => self.has_type(side, json_type(&literal)),
-                        // Two values are compared as numbers, more often than not; added, they can be anything.
-                        None if binary.op != Add => self.has_type(side, "number"),
+                        // Numbers are compared, and texts like dates; what is added can be anything.
+                        None if binary.op != Add => {
+                            self.has_type(side, "number");
+                            self.has_type(side, "string");
+                        }
                         None => {}
                     }
                 }
@@ -236,18 +279,18 @@ impl Inference<'_> {
                     self.needs(&binary.right);
                 }
             }
-            InstanceOf => {}
+            InstanceOf => drop(self.note(&binary.left, Parameter::ask_type)),
         }
     }
 
     /// Both sides; the right one of `&&`, `||` and `??` needn't run. Asking after `args` as a whole hands nothing on.
     fn operands(&mut self, binary: &BinExpr) {
         use BinaryOp::*;
-        let only_asked = matches!(binary.op, EqEq | EqEqEq | NotEq | NotEqEq | LogicalAnd | InstanceOf);
+        let only_asked = is_equality(binary.op) || matches!(binary.op, LogicalAnd | InstanceOf);
         if only_asked && self.is_whole(&binary.left) {
             self.inside_chain(&binary.left);
         } else {
-            binary.left.visit_with(self);
+            self.compared(&binary.left, binary.op);
         }
         let is_key_known = static_text(&binary.left).is_some();
         match binary.op {
@@ -255,16 +298,24 @@ impl Inference<'_> {
                 self.maybe(|inside| binary.right.visit_with(inside));
             }
             In if is_key_known && self.is_whole(&binary.right) => self.inside_chain(&binary.right),
-            EqEq | EqEqEq | NotEq | NotEqEq if self.is_whole(&binary.right) => {
-                self.inside_chain(&binary.right);
+            op if is_equality(op) && self.is_whole(&binary.right) => self.inside_chain(&binary.right),
+            _ => self.compared(&binary.right, binary.op),
+        }
+    }
+
+    /// An operand; what a comparison with `typeof` says is known already.
+    fn compared(&mut self, operand: &Expr, op: BinaryOp) {
+        match unwrap(operand) {
+            Expr::Unary(unary) if unary.op == UnaryOp::TypeOf && is_equality(op) => {
+                unary.arg.visit_with(self)
             }
-            _ => binary.right.visit_with(self),
+            _ => operand.visit_with(self),
         }
     }
 
     fn equality(&mut self, side: &Expr, other: &Expr) {
         match unwrap(other) {
-            Expr::Lit(Lit::Null(_)) => self.may_be_absent(side),
+            Expr::Lit(Lit::Null(_)) => self.has_type(side, "null"),
             Expr::Ident(name) if name.sym == *"undefined" => self.may_be_absent(side),
             other => match (unwrap(side), literal_json(other)) {
                 (Expr::Unary(unary), Some(serde_json::Value::String(name)))
@@ -290,7 +341,17 @@ impl Inference<'_> {
             && self.bindings.binding_at(object.span).is_none()
         {
             match (&*object.sym, &*method.sym) {
-                ("Math", _) => args.iter().for_each(|argument| self.has_type(&argument.expr, "number")),
+                ("Math", _) => {
+                    for argument in args {
+                        match argument.spread {
+                            None => self.has_type(&argument.expr, "number"),
+                            Some(_) => drop(self.note(&argument.expr, |list| {
+                                list.add_type("array");
+                                list.item().add_type("number");
+                            })),
+                        }
+                    }
+                }
                 ("JSON", "parse") => {
                     self.has_type(&first.expr, "string");
                     self.needs(&first.expr);
@@ -304,7 +365,14 @@ impl Inference<'_> {
             }
         }
         match self.path(&member.obj) {
-            Some(steps) if !steps.is_empty() => {
+            Some(mut steps) if steps.is_empty() => {
+                let name = args.first().and_then(|argument| static_text(&argument.expr));
+                let Some(name) = name.filter(|_| method.sym == *"hasOwnProperty") else { return false };
+                steps.push(Step { key: Key::Text(name.into()), span: member.span, optional: false });
+                self.may_be_absent_at(&steps);
+                true
+            }
+            Some(steps) => {
                 let is_certain = self.is_certain;
                 if let Some(parameter) = self.parameter(&steps) {
                     parameter.optional |= is_optional;
@@ -326,7 +394,7 @@ impl Inference<'_> {
             expr = match (as_member(expr), as_cast(expr)) {
                 (Some((member, ..)), _) => {
                     if let MemberProp::Computed(computed) = &member.prop {
-                        computed.expr.visit_with(self);
+                        self.skippable(expr, |inside| computed.expr.visit_with(inside));
                     }
                     &member.obj
                 }
@@ -364,11 +432,25 @@ impl Inference<'_> {
         self.types = types;
     }
 
+    /// The name in `args.name`.
+    fn field_of_args(&self, target: &Expr) -> Option<String> {
+        match &self.path(target)?[..] {
+            [step] => step.key.as_text().map(str::to_owned),
+            _ => None,
+        }
+    }
+
     /// `args.x += 1` uses what it changes; `args.x = 1` doesn't.
     fn changed(&mut self, assignment: &AssignExpr) {
         let AssignTarget::Simple(SimpleAssignTarget::Member(member)) = &assignment.left else { return };
+        if global_root(self.bindings, &member.obj).is_none_or(|name| **name != *"args") {
+            return;
+        }
         let target = Expr::Member(member.clone());
+        let field = self.field_of_args(&target);
+        self.assigned.extend(field);
         match assignment.op {
+            AssignOp::Assign => {}
             AssignOp::NullishAssign | AssignOp::OrAssign => self.fallback(&target, &assignment.right),
             AssignOp::AndAssign => self.may_be_absent(&target),
             AssignOp::AddAssign => match literal_json(&assignment.right) {
@@ -399,7 +481,7 @@ impl Inference<'_> {
                 self.complaint(&binary.left);
                 self.complaint(&binary.right);
             }
-            Expr::Bin(binary) if matches!(binary.op, EqEq | EqEqEq | NotEq | NotEqEq) => {
+            Expr::Bin(binary) if is_equality(binary.op) => {
                 for (side, other) in [(&binary.left, &binary.right), (&binary.right, &binary.left)] {
                     let is_equal = matches!(binary.op, EqEq | EqEqEq);
                     match (unwrap(side), unwrap(other)) {
@@ -421,6 +503,11 @@ impl Inference<'_> {
             _ => {}
         }
     }
+}
+
+fn is_equality(op: BinaryOp) -> bool {
+    use BinaryOp::*;
+    matches!(op, EqEq | EqEqEq | NotEq | NotEqEq)
 }
 
 /// `x as T`, `x satisfies T` and `<T>x`

@@ -125,12 +125,15 @@ impl KnownSchema {
     fn compile(text: &str) -> Result<KnownSchema, ArgumentsError> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unreadable("The schema", &error))?;
         let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT);
-        let validator = jsonschema::options().with_pattern_options(patterns).build(&schema).map_err(|error| ArgumentsError {
-            message: format!("Invalid parameter schema: {}", describe(&error)),
-            detail: None,
-            hint: "The capability's parameters_schema isn't a usable JSON Schema; replace it."
-                .to_owned(),
-        })?;
+        let validator =
+            jsonschema::options().with_pattern_options(patterns).build(&schema).map_err(|error| {
+                ArgumentsError {
+                    message: format!("Invalid parameter schema: {}", describe(&error)),
+                    detail: None,
+                    hint: "The capability's parameters_schema isn't a usable JSON Schema; replace it."
+                        .to_owned(),
+                }
+            })?;
         Ok(KnownSchema { is_linear: effort::is_linear(&schema), schema, validator })
     }
 }

@@ -21,6 +21,26 @@ impl<'a> Called<'a> {
 }
 
 impl Inference<'_> {
+    /// The arguments of a call, and what the schema of the called tool says about the first.
+    pub(super) fn arguments(&mut self, args: &[ExprOrSpread], call: Span) {
+        let input = self.called.input(call);
+        for (index, argument) in args.iter().enumerate() {
+            if argument.spread.is_some() {
+                self.needs(&argument.expr);
+            } else if index == 0
+                && let Some(input) = input
+            {
+                self.give(&argument.expr, input, true);
+                // A tool that takes no more than its schema says has told all that there is.
+                if self.is_whole(&argument.expr) && input["additionalProperties"] == false {
+                    self.inside_chain(&argument.expr);
+                    continue;
+                }
+            }
+            argument.expr.visit_with(self);
+        }
+    }
+
     /// What it means that a tool with this schema gets the value.
     pub(super) fn give(&mut self, expr: &Expr, schema: &Json, is_required: bool) {
         match unwrap(expr) {

@@ -17,23 +17,7 @@ impl Visit for Inference<'_> {
                 }
                 callee.visit_with(self);
             }
-            let input = self.called.input(span);
-            for (index, argument) in args.iter().enumerate() {
-                if argument.spread.is_some() {
-                    self.needs(&argument.expr);
-                } else if index == 0
-                    && let Some(input) = input
-                {
-                    self.give(&argument.expr, input, true);
-                    // A tool that takes no more than its schema says has told all that there is.
-                    if self.is_whole(&argument.expr) && input["additionalProperties"] == false {
-                        self.inside_chain(&argument.expr);
-                        continue;
-                    }
-                }
-                argument.expr.visit_with(self);
-            }
-            return;
+            return self.skippable(expr, |inside| inside.arguments(args, span));
         }
         if let Some((inner, declared)) = as_cast(expr) {
             self.declare(inner, declared);
@@ -43,13 +27,24 @@ impl Visit for Inference<'_> {
         match expr {
             Expr::TsNonNull(asserted) => self.needs(&asserted.expr),
             Expr::Update(update) => self.has_type(&update.arg, "number"),
-            Expr::Assign(assignment) if assignment.op != AssignOp::Assign => self.changed(assignment),
+            Expr::Assign(assignment) => {
+                self.changed(assignment);
+                assignment.left.visit_with(self);
+                return match assignment.op {
+                    AssignOp::AndAssign | AssignOp::OrAssign | AssignOp::NullishAssign => {
+                        self.maybe(|inside| assignment.right.visit_with(inside));
+                    }
+                    _ => assignment.right.visit_with(self),
+                };
+            }
             Expr::Bin(binary) => {
                 self.binary(binary);
                 return self.operands(binary);
             }
             Expr::Unary(unary) => match unary.op {
-                UnaryOp::Minus | UnaryOp::Plus | UnaryOp::Tilde => self.has_type(&unary.arg, "number"),
+                // `+x` makes a number of what isn't one.
+                UnaryOp::Minus | UnaryOp::Tilde => self.has_type(&unary.arg, "number"),
+                UnaryOp::TypeOf => drop(self.note(&unary.arg, Parameter::ask_type)),
                 UnaryOp::Bang if self.is_whole(&unary.arg) => return self.inside_chain(&unary.arg),
                 _ => {}
             },
@@ -84,6 +79,15 @@ impl Visit for Inference<'_> {
             }
             _ => property.visit_children_with(self),
         }
+    }
+
+    fn visit_assign_pat(&mut self, pattern: &AssignPat) {
+        pattern.left.visit_with(self);
+        self.maybe(|inside| pattern.right.visit_with(inside));
+    }
+
+    fn visit_assign_pat_prop(&mut self, property: &AssignPatProp) {
+        self.maybe(|inside| property.value.visit_with(inside));
     }
 
     fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
@@ -135,6 +139,11 @@ impl Visit for Inference<'_> {
     fn visit_while_stmt(&mut self, statement: &WhileStmt) {
         statement.test.visit_with(self);
         self.maybe(|inside| statement.body.visit_with(inside));
+    }
+
+    // A `break` or `continue` can skip the rest of it.
+    fn visit_do_while_stmt(&mut self, statement: &DoWhileStmt) {
+        self.maybe(|inside| statement.visit_children_with(inside));
     }
 
     fn visit_for_stmt(&mut self, statement: &ForStmt) {
