@@ -1,4 +1,4 @@
-//! Enums as the JavaScript they stand for: an object with a field for each member, and one back from each number.
+//! Enums as JavaScript: an object with a field for each member, and a reverse mapping for each numeric one.
 
 use rustc_hash::FxHashMap;
 use swc_common::{Span, Spanned};
@@ -9,13 +9,13 @@ use super::edits::{Edits, line_ends};
 use super::error::{CompileError, ErrorKind};
 use super::parse::{offset, range};
 
-/// The edits around an enum's initializers, and those of the names of earlier members in them. Lines are kept; what is
-/// left of types in the initializers is up to the caller.
+/// The edits around an enum's initializers, and of references to earlier members in them. Lines are kept; stripping types in
+/// the initializers is up to the caller.
 pub(super) fn enum_edits(code: &str, declaration: &TsEnumDecl) -> Result<Edits, CompileError> {
     let name = &declaration.id.sym;
     let mut edits = Edits::default();
     let mut text = format!("var {name}; (function ({name}) {{");
-    // Where the piece starts that `text` takes the place of, and where its lines aren't in there yet.
+    // The start of the range that `text` replaces, and of the part whose lines it doesn't have yet.
     let mut from = offset(declaration.span.lo);
     let mut at = from;
     let mut earlier: FxHashMap<String, bool> = FxHashMap::default();
@@ -80,7 +80,7 @@ fn is_text(init: &Expr, earlier: &FxHashMap<String, bool>) -> bool {
     }
 }
 
-/// Writes the names of earlier members as the enum's fields.
+/// Qualifies the names of earlier members with the enum's name.
 struct MemberNames<'a> {
     code: &'a str,
     name: &'a str,
@@ -114,7 +114,7 @@ impl Visit for MemberNames<'_> {
         self.refuse_await(expr.span);
     }
 
-    // These have an `await` of their own.
+    // These can use `await` themselves.
     fn visit_function(&mut self, function: &Function) {
         self.inside_function(function.is_async, |names| function.visit_children_with(names));
     }

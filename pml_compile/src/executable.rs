@@ -1,4 +1,4 @@
-//! The executable: JavaScript with a report at every call and decision, line by line the code it was made from.
+//! The executable: JavaScript with a probe at every call and decision, with the same line numbers as the code.
 
 use super::edits::Edits;
 use super::error::CompileError;
@@ -6,7 +6,7 @@ use super::parse::{Parsed, check_again, range};
 use super::strip::{Stripped, skip_blanks, strip};
 use super::structure::{Probe, Site, Structure};
 
-/// The code with types stripped, names linked (`links`) and probes put in.
+/// The code with types stripped, names linked (`links`) and probes inserted.
 pub(crate) fn executable(
     parsed: &Parsed<'_>,
     links: Edits,
@@ -34,7 +34,7 @@ fn may_have_conflict_marker(code: &str) -> bool {
 }
 
 fn instrument(edits: &mut Edits, code: &str, id: &str, site: &Site) {
-    // Joined by hand: there is one for every call and decision, and `format!` takes four times as long.
+    // Concatenated by hand: there is one for every call and decision, and `format!` takes four times as long.
     let visit = |before: &str, after: &str| [before, "__pml.visit(\"", id, "\")", after].concat();
     let outcome = |before: &str, label: &str, after: &str| {
         [before, "__pml.outcome(\"", id, "\", ", label, ");", after].concat()
@@ -136,6 +136,10 @@ mod tests {
             ("f?.g<number>?.(1); f?.g<number>(1); f?.<number>(1)", "f?.g?.(1); f?.g(1); f?.(1)"),
             ("f?.g!<number>?.(1); f!<T>?.g; f!<T>?.[0]", "f?.g?.(1); f?.g; f?.[0]"),
             ("f()<{ a?: A.B }>?.(1); (f)!<T extends U ?.5 : 1>?.(2)", "f()?.(1); (f)?.(2)"),
+            (
+                "f // a\u{2028}2 /* \u{2029} // */ // \u{2029}'\u{2028}'",
+                "f // a\n2 /* \u{2029} // */ // \n'\u{2028}'",
+            ),
             ("f()<A.B>.g; f`x`<T>.g?.h; f?.()!<T>.g", "f().g; f`x`.g?.h; f?.().g"),
             ("f?.[0]<number>?.(1); f.g<number>?.(1); x = f?.g<number>", "f?.[0]?.(1); f.g?.(1); x = f?.g"),
             ("f?.g /* a */ <number /* b */>?.(1)", "f?.g/*a*/?.(1)"),

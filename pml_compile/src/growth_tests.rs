@@ -1,5 +1,5 @@
-//! Code that is small but could make the compiler take time or memory with the square of its size, or all of its stack.
-//! Without the limits these tests don't fail quickly: they run out of memory or crash.
+//! Small code that could make the compiler use quadratic time or memory, or overflow the stack. Without the limits these
+//! tests don't fail quickly: they run out of memory or crash.
 
 use super::*;
 

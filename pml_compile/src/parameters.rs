@@ -1,8 +1,8 @@
-//! Parameters: a JSON Schema of the capability's input, read off from TypeScript types, from the schemas of the tools that
-//! get it, and from how the code uses `args`.
+//! Infers the JSON Schema of the capability's input from TypeScript types, from the schemas of the tools that it is passed to,
+//! and from how the code uses `args`.
 //!
-//! Required is only what the code can't do without: what a type says is there, what a tool requires, and what would throw if
-//! it weren't there, in code that runs in any case. A call that would have worked must not be refused.
+//! A parameter is required only if the code can't work without it: a type says that it is present, a tool requires it, or code
+//! that always runs would throw. A call that would have worked must not be refused.
 
 mod schema;
 mod tools;
@@ -71,7 +71,7 @@ struct Inference<'a> {
     called: &'a Called<'a>,
     types: DeclaredTypes<'a>,
     root: Parameter,
-    /// What is looked at runs in any case, and what it throws ends the run.
+    /// The visited code always runs, and an exception in it ends the run.
     is_certain: bool,
     /// The fields of `args` that the code assigns to.
     assigned: Vec<String>,
@@ -84,7 +84,7 @@ impl Inference<'_> {
         self.is_certain = before;
     }
 
-    /// Looks at what a `?.` in the chain may skip.
+    /// Visits code that a `?.` in the chain may skip.
     fn skippable(&mut self, chain: &Expr, look: impl FnOnce(&mut Self)) {
         if chain.is_opt_chain() { self.maybe(look) } else { look(self) }
     }
@@ -94,19 +94,19 @@ impl Inference<'_> {
         self.path(expr).is_some_and(|steps| steps.is_empty())
     }
 
-    /// Would throw without it.
+    /// The code would throw without it.
     fn needs(&mut self, expr: &Expr) {
         let is_certain = self.is_certain;
         self.note(expr, |parameter| parameter.needed |= is_certain);
     }
 
-    /// Throws without it, on purpose.
+    /// The code checks for it and throws.
     fn insists(&mut self, expr: &Expr) {
         let is_certain = self.is_certain;
         self.note(expr, |parameter| parameter.insisted |= is_certain);
     }
 
-    /// The steps from `args` to what an expression means; `None` if it doesn't come from `args`.
+    /// The steps from `args` to the value of an expression; `None` if it doesn't come from `args`.
     fn path(&self, expr: &Expr) -> Option<Vec<Step>> {
         // Most expressions come from elsewhere.
         global_root(self.bindings, expr).filter(|name| **name == *"args")?;
@@ -115,7 +115,7 @@ impl Inference<'_> {
         matches!(&chain.root, Root::Global(name) if *name == *"args").then_some(chain.steps)
     }
 
-    /// The parameter at the end of a path; `None` for `args` itself and behind a key known only when the code runs.
+    /// The parameter at the end of a path; `None` for `args` itself and after a key known only at run time.
     fn parameter(&mut self, steps: &[Step]) -> Option<&mut Parameter> {
         let mut is_certain = self.is_certain;
         let mut parameter = &mut self.root;
@@ -125,7 +125,7 @@ impl Inference<'_> {
                 parameter.needed |= is_certain && !step.optional;
             }
             parameter = match &step.key {
-                // What one element needs, the others may do without.
+                // A requirement of one element needn't hold for the others.
                 Key::Index(index) => {
                     is_certain = false;
                     parameter.element(*index)
@@ -134,7 +134,7 @@ impl Inference<'_> {
                     parameter.is_open = true;
                     return None;
                 }
-                // A string and an array have a length, so it says nothing about fields.
+                // Strings and arrays have a length, so it isn't a field.
                 key if index > 0 && key.as_text() == Some("length") => return None,
                 key if key.as_text().is_some_and(is_inherited) => return None,
                 key => parameter.field(key.as_text()?),
@@ -151,7 +151,7 @@ impl Inference<'_> {
         true
     }
 
-    /// A value that goes somewhere.
+    /// Notes that a value is used.
     fn used(&mut self, expr: &Expr) {
         self.root.is_open |= self.is_whole(expr);
         self.note(expr, |_| {});
@@ -190,7 +190,7 @@ impl Inference<'_> {
         if let Some(annotation) = annotation {
             self.declare_at(steps, &annotation.type_ann);
         }
-        // Taking fields out of what isn't there throws.
+        // Destructuring undefined throws.
         if matches!(pattern, Pat::Object(_) | Pat::Array(_)) {
             let is_certain = self.is_certain;
             if let Some(parameter) = self.parameter(steps) {
@@ -256,7 +256,7 @@ impl Inference<'_> {
                 for (side, other) in sides {
                     match literal_json(other) {
                         Some(literal) => self.has_type(side, json_type(&literal)),
-                        // Numbers are compared, and texts like dates; what is added can be anything.
+                        // Numbers are compared, and strings like dates; `+` takes anything.
                         None if binary.op != Add => {
                             self.has_type(side, "number");
                             self.has_type(side, "string");
@@ -283,7 +283,7 @@ impl Inference<'_> {
         }
     }
 
-    /// Both sides; the right one of `&&`, `||` and `??` needn't run. Asking after `args` as a whole hands nothing on.
+    /// Visits both sides; the right one of `&&`, `||` and `??` may not run. A test of `args` itself doesn't pass it on.
     fn operands(&mut self, binary: &BinExpr) {
         use BinaryOp::*;
         let only_asked = is_equality(binary.op) || matches!(binary.op, LogicalAnd | InstanceOf);
@@ -303,7 +303,7 @@ impl Inference<'_> {
         }
     }
 
-    /// An operand; what a comparison with `typeof` says is known already.
+    /// Visits an operand; comparisons with `typeof` are handled already.
     fn compared(&mut self, operand: &Expr, op: BinaryOp) {
         match unwrap(operand) {
             Expr::Unary(unary) if unary.op == UnaryOp::TypeOf && is_equality(op) => {
@@ -332,7 +332,7 @@ impl Inference<'_> {
         }
     }
 
-    /// What a call says about its callee's object and its arguments; true if the callee was looked at.
+    /// What a call says about its callee's object and its arguments; true if the callee was handled.
     fn call(&mut self, callee: &Expr, args: &[ExprOrSpread]) -> bool {
         let callee = unwrap(callee);
         let Some((member, _, is_optional)) = as_member(callee) else { return false };
@@ -387,7 +387,7 @@ impl Inference<'_> {
         }
     }
 
-    /// The types in a chain whose fields are noted, what its keys are computed from, and what it starts from.
+    /// Visits the casts in a chain, its computed keys and its root; its fields are noted already.
     fn inside_chain(&mut self, expr: &Expr) {
         let mut expr = expr;
         loop {
@@ -420,7 +420,7 @@ impl Inference<'_> {
     }
 
     fn declare_at(&mut self, steps: &[Step], declared: &TsType) {
-        // Where the code may never come, a type says what it is, not that it is there.
+        // In code that may not run, a type says what it is, not that it is present.
         let is_certain = self.is_certain || steps.is_empty();
         let types = std::mem::take(&mut self.types);
         let parameter = if steps.is_empty() { Some(&mut self.root) } else { self.parameter(steps) };
@@ -440,7 +440,7 @@ impl Inference<'_> {
         }
     }
 
-    /// `args.x += 1` uses what it changes; `args.x = 1` doesn't.
+    /// `args.x += 1` reads what it changes; `args.x = 1` doesn't.
     fn changed(&mut self, assignment: &AssignExpr) {
         let AssignTarget::Simple(SimpleAssignTarget::Member(member)) = &assignment.left else { return };
         if global_root(self.bindings, &member.obj).is_none_or(|name| **name != *"args") {
@@ -461,7 +461,7 @@ impl Inference<'_> {
         }
     }
 
-    /// A condition asks whether something is there.
+    /// A condition tests whether a value is present.
     fn condition(&mut self, test: &Expr) {
         match unwrap(test) {
             Expr::Unary(unary) if unary.op == UnaryOp::Bang => self.condition(&unary.arg),
@@ -470,7 +470,7 @@ impl Inference<'_> {
         }
     }
 
-    /// The test of a complaint: what isn't there is complained about.
+    /// The test of an `if` that throws: what it tests for must be present.
     fn complaint(&mut self, test: &Expr) {
         use BinaryOp::*;
         match unwrap(test) {
@@ -520,7 +520,7 @@ fn as_cast(expr: &Expr) -> Option<(&Expr, &TsType)> {
     }
 }
 
-/// A default as the schema shows it; a secret is none.
+/// A default for the schema; secrets are left out.
 fn default_of(name: &str, default: &Expr) -> Option<serde_json::Value> {
     literal_json(default).filter(|value| !value.as_str().is_some_and(|text| is_secret(name, text)))
 }

@@ -1,4 +1,4 @@
-//! The one parse: text to syntax tree, with the refusals that need no analysis (size, depth, modules, reserved names).
+//! Parsing: text to syntax tree, with the checks that need no analysis (size, depth, modules, reserved names).
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ pub const MAX_CODE_BYTES: usize = 256 * 1024;
 const NO_MODULES: &str =
     "call tools through `mcp.server.tool(…)` and other capabilities through `capabilities.name(…)`";
 
-/// Parsed code. Every statement is one: module declarations other than those of types were refused.
+/// Parsed code. Module declarations other than type-only ones were refused.
 pub(crate) struct Parsed<'a> {
     pub(crate) code: &'a str,
     pub(crate) items: Vec<ModuleItem>,
@@ -88,7 +88,7 @@ impl<'a> Parsed<'a> {
         Ok(parsed)
     }
 
-    /// Does `work`, which walks the tree, on a stack that is large enough for that.
+    /// Runs `work`, which visits the tree, on a large enough stack.
     pub(crate) fn with_stack<T>(&self, work: impl FnOnce() -> T) -> T {
         with_stack_for(self.levels, work)
     }
@@ -107,13 +107,13 @@ impl<'a> Parsed<'a> {
 
 impl Drop for Parsed<'_> {
     fn drop(&mut self) {
-        // Trees are dropped level by level, as they are walked.
+        // Dropping a tree is recursive too.
         let items = std::mem::take(&mut self.items);
         with_stack_for(self.levels, || drop(items));
     }
 }
 
-/// The parser has `unreachable!`s that some broken input does reach; here that is one more syntax error.
+/// Turns a panic of the parser, whose `unreachable!`s some broken input reaches, into a syntax error.
 fn without_panics<T>(
     code: &str,
     parse: impl FnOnce(&str) -> Result<T, CompileError>,
@@ -125,10 +125,10 @@ fn without_panics<T>(
     })
 }
 
-/// Parses what was made of code, as JavaScript: with no types to try, no error is forgotten. The lines are the same, the
-/// columns aren't.
+/// Parses the executable as JavaScript: without types the parser doesn't backtrack, so no error is lost. Lines are the same
+/// as in the code, columns aren't.
 pub(crate) fn check_again(code: &str, executable: &str) -> Result<(), CompileError> {
-    // The probes nest, so what was just not too deep can be now; it has been parsed before.
+    // Probes add nesting, so the limit doesn't apply: the code has passed it.
     let Ok(levels) = check_depth(executable) else { return Ok(()) };
     let syntax = Syntax::Es(EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() });
     let parse = |executable: &str| parse_module(executable, syntax).map(drop);
@@ -156,7 +156,7 @@ fn parse_module(code: &str, syntax: Syntax) -> Result<(Module, Vec<TokenAndSpan>
     }
     let end = BytePos(1 + code.len() as u32);
     let lexer = Lexer::new(syntax, EsVersion::latest(), StringInput::new(code, BytePos(1), end), None);
-    // About one token in four bytes.
+    // About one token per four bytes.
     let mut parser = Parser::new_from(Capturing::with_capacity(lexer, code.len() / 4));
     let module = parser.parse_module();
     let tokens = parser.input_mut().iter_mut().take();
@@ -165,7 +165,7 @@ fn parse_module(code: &str, syntax: Syntax) -> Result<(Module, Vec<TokenAndSpan>
         parser.take_errors().into_iter().find(|error| !matches!(error.kind(), SyntaxError::ReturnNotAllowed));
     match (module, recovered) {
         (Ok(module), None) => Ok((module, tokens)),
-        // The parser takes a last `module` for a declaration, unless a line ends behind it.
+        // The parser reads a final `module` as a declaration, unless a line end follows.
         (Err(fatal), _) if matches!(fatal.kind(), SyntaxError::Eof) && !code.ends_with('\n') => {
             parse_module(&[code, "\n"].concat(), syntax)
         }
@@ -188,7 +188,7 @@ fn syntax_error(code: &str, error: &Error) -> CompileError {
     };
     let hint = match error.kind() {
         SyntaxError::ImportExportInScript | SyntaxError::NonTopLevelImportExport => Some(NO_MODULES),
-        // Outside of functions it takes an `await` for a name when the line ends there.
+        // At the top level, the parser reads an `await` before a line end as a name.
         SyntaxError::InvalidIdentInAsync => Some("put what is awaited on the line of its `await`"),
         _ => None,
     };
@@ -206,7 +206,7 @@ fn lower_first(message: &str) -> String {
     }
 }
 
-/// Whether a token calls for a closer look.
+/// Whether a token makes the visitor necessary.
 fn may_be_refused(token: &TokenAndSpan) -> bool {
     matches!(
         token.token,
@@ -220,7 +220,7 @@ fn may_be_refused(token: &TokenAndSpan) -> bool {
     )
 }
 
-/// `017`: the parser forgets that it isn't allowed where it first read something else.
+/// `017`: the parser loses this error where it backtracked.
 fn is_old_octal(code: &str, token: &TokenAndSpan) -> bool {
     let bytes = || code.as_bytes().get(range(token.span)).unwrap_or_default();
     token.token == Token::Num && matches!(bytes(), [b'0', b'0'..=b'9' | b'_', ..])
@@ -239,7 +239,7 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         return Ok(());
     }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
-    // By its token: the parser reads decorators before what can't have any, and forgets them.
+    // By its token: the parser drops decorators where they aren't allowed.
     if let Some(sign) = parsed.tokens.iter().find(|token| token.token == Token::At) {
         visitor.refuse(
             sign.span,
@@ -267,7 +267,7 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     visitor.first.map_or(Ok(()), Err)
 }
 
-/// Whether an `import` or `export` only means something to the type checker.
+/// Whether an `import` or `export` is type-only.
 fn is_type_only(declaration: &ModuleDecl) -> bool {
     match declaration {
         ModuleDecl::Import(import) => {

@@ -1,4 +1,4 @@
-//! Numbers, strings, templates, regular expressions and comments: what stands in them doesn't nest.
+//! Numbers, strings, templates, regular expressions and comments, whose content doesn't nest.
 
 use super::bytes::{STRING_END, TEMPLATE_END, is};
 use super::{Prev, Scanner};
@@ -12,7 +12,7 @@ impl Scanner<'_> {
         self.advance(0, Prev::Operand);
     }
 
-    /// Goes to the next byte of a kind, or to the end.
+    /// Advances to the next byte of a class, or to the end.
     fn pass(&mut self, kind: u8) {
         while let Some(&byte) = self.bytes.get(self.at)
             && !is(byte, kind)
@@ -98,7 +98,7 @@ impl Scanner<'_> {
                 return Err(self.refuse(self.at, ErrorKind::Syntax, message, "close it on the same line"));
             }
             (_, Some(end)) => {
-                // Both readings agree as long as nothing between the slashes opens or closes anything.
+                // Both readings agree if nothing between the slashes opens or closes anything.
                 let inside = &self.code[self.at + 1..end - 1];
                 if inside.contains(['(', ')', '[', ']', '{', '}', '\'', '"', '`', '/', '\\']) {
                     return Err(self.ambiguous_slash());
@@ -120,11 +120,11 @@ impl Scanner<'_> {
         self.refuse(self.at, ErrorKind::Unsupported, message, hint)
     }
 
-    /// Where a regular expression starting here would end, behind its closing slash.
+    /// Where a regular expression starting here would end, after its closing slash.
     fn regex_end(&mut self) -> Result<Option<usize>, CompileError> {
         let end = self.find_regex_end();
         self.looked_ahead += end.unwrap_or_else(|| self.end_of_line(self.at)) - self.at;
-        // One look ahead after the other to the end of the same line would take time with the square of its length.
+        // Scanning ahead to the end of the same line again and again would be quadratic.
         if self.looked_ahead > 16 * self.bytes.len() {
             return Err(self.ambiguous_slash());
         }

@@ -1,4 +1,4 @@
-//! `break` and `continue` with nothing to leave, and labels that the engine doesn't know.
+//! `break` and `continue` without a target, and labels that the engine refuses.
 
 use swc_atoms::Atom;
 use swc_common::Spanned;
@@ -7,10 +7,10 @@ use swc_ecma_visit::VisitWith;
 
 use super::Checker;
 
-/// What the statements around can be left by, in the function or static block they stand in.
+/// The possible targets of jumps in the current function or static block.
 #[derive(Default)]
 pub(super) struct Jumps {
-    /// The labels around, and whether each stands next to a loop.
+    /// The enclosing labels, and whether each directly labels a loop.
     labels: Vec<(Atom, bool)>,
     in_loop: bool,
     in_switch: bool,
@@ -28,7 +28,7 @@ impl Jumps {
 }
 
 impl Checker<'_> {
-    /// The body of an `if` or a loop can't declare anything without a block.
+    /// The body of an `if` or a loop can't be a declaration without a block.
     pub(super) fn single_statement(&mut self, body: &Stmt) {
         if let Stmt::Decl(declaration @ (Decl::Fn(_) | Decl::Class(_))) = body {
             self.refuse(declaration.span(), "a declaration can't stand here", "put it into a block `{ … }`");

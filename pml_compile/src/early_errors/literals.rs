@@ -1,4 +1,4 @@
-//! Literals, words and signs that the parser reads though they are wrong: regular expressions, escapes, fields given twice.
+//! Invalid literals, words and punctuation that the parser accepts: regular expressions, escapes, duplicate fields.
 
 use memchr::memmem;
 use oxc_allocator::Allocator;
@@ -15,15 +15,15 @@ use crate::stack::with_stack_for;
 use crate::strip::skip_blanks;
 use crate::value::prop_name;
 
-/// What is worth looking for.
+/// What the code contains, to skip checks that can't fail.
 pub(super) struct Literals {
     has_prototype: bool,
     has_decimal_escape: bool,
-    /// Where regular expressions are parsed into, one after the other.
+    /// Reused for each regular expression.
     allocator: Allocator,
 }
 
-/// Words that mean something to the parser, which an escape must not spell.
+/// Keywords, which can't be written with escapes.
 const WORDS: &[&str] = &[
     "accessor",
     "arguments",
@@ -83,7 +83,7 @@ const WORDS: &[&str] = &[
     "yield",
 ];
 
-/// Names that no variable can have, some of which the parser takes in a pattern.
+/// Names that no variable can have; the parser accepts some in a pattern.
 const TARGETS_REFUSED: &[&str] = &[
     "arguments",
     "await",
@@ -135,7 +135,7 @@ const TARGETS_REFUSED: &[&str] = &[
     "yield",
 ];
 
-/// Refuses keywords that are written with escapes (`l\u0065t`): each means something else to each parser.
+/// Refuses keywords that are written with escapes (`l\u0065t`): parsers disagree on them.
 pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     if memmem::find(parsed.code.as_bytes(), b"\\u").is_none() {
         return Ok(());
@@ -171,7 +171,7 @@ pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// A name with its escapes (`\u0061`, `\u{61}`) as the characters that they stand for.
+/// A name with its escapes (`\u0061`, `\u{61}`) decoded.
 fn unescaped(text: &str) -> String {
     let mut word = String::new();
     let mut rest = text;
@@ -204,7 +204,7 @@ impl Literals {
     }
 }
 
-/// `\8`, `\9`, and `\0` with a digit behind it.
+/// `\8`, `\9`, and `\0` before a digit.
 fn has_decimal_escape(text: &str) -> bool {
     let mut bytes = text.bytes().peekable();
     while let Some(byte) = bytes.next() {
@@ -242,7 +242,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn regular_expression(&mut self, regex: &Regex) {
-        // As deep as this it may be nested. What may be deeper, the engine judges when it runs.
+        // An upper bound of the nesting. Deeper ones are left to the engine at run time.
         let levels = regex.exp.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
         if levels > MAX_DEPTH {
             return;
@@ -260,7 +260,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `__proto__: …` sets the prototype, once.
+    /// `__proto__: …` may set the prototype only once.
     pub(super) fn object(&mut self, object: &ObjectLit) {
         for property in &object.props {
             if let PropOrSpread::Prop(property) = property
@@ -308,7 +308,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `(a⏎=> 1)`: the parser looks for the line end only behind a type, or outside of parentheses.
+    /// `(a⏎=> 1)`: the parser checks for the line end only after a type, or outside parentheses.
     pub(super) fn line_before_arrow(&mut self, arrow: &ArrowExpr) {
         if arrow.return_type.is_some() {
             return;
@@ -318,7 +318,7 @@ impl Checker<'_> {
         if count_line_ends(between) == 0 {
             return;
         }
-        // Comments aside, only parentheses and a comma can come before the arrow.
+        // Comments aside, only parentheses and a comma can precede the arrow.
         let mut at = skip_blanks(self.code, offset(from));
         let mut end_of_parameters = offset(from);
         while self.code.get(at..).is_some_and(|rest| rest.starts_with([',', '(', ')'])) {
@@ -336,7 +336,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `for (a; b c)`: the parser doesn't miss the second semicolon.
+    /// `for (a; b c)`: the parser accepts a missing second semicolon.
     pub(super) fn semicolon_behind(&mut self, test: &Expr) {
         let next = skip_blanks(self.code, range(test.span()).end);
         if !self.code.get(next..).is_some_and(|rest| rest.starts_with(';')) {

@@ -1,4 +1,4 @@
-//! What is known of a parameter, and how a JSON Schema says it.
+//! What is known about a parameter, and its JSON Schema.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,29 @@ pub struct Parameters {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Parameter {
-    /// By TypeScript types; by the schemas of the tools that get it; by how it is used. The first that says anything counts.
+    /// From TypeScript types; from the schemas of tools that it is passed to; from its uses. The first that isn't empty counts.
     declared: Types,
     of_tools: Types,
     used: Types,
-    /// The code asks which type it has, so the ways in which it is used say nothing.
+    /// The code tests its type, so its uses say nothing about it.
     is_asked: bool,
     default: Option<Json>,
-    /// The code fails without it, whatever else it does with it.
+    /// The code checks for it and throws, so it is required even if it is also optional elsewhere.
     pub(super) insisted: bool,
-    /// The code can't do without it, unless something shows that it can.
+    /// The code can't work without it, unless it is also optional.
     pub(super) needed: bool,
     pub(super) optional: bool,
-    /// The code puts something else in its place, so complaints about that say nothing.
+    /// The code replaces it when it is missing, so a check of the replacement doesn't make it required.
     pub(super) replaced: bool,
-    /// More than the known fields may be given: the whole is handed on, or fields are taken by names known only later.
+    /// Unknown fields are allowed: the value is passed on as a whole, or read by keys known only at run time.
     pub(super) is_open: bool,
-    // In a box: a table of these is large, and large tables are slow to make.
+    // Boxed: a map of these is large, and slow to allocate.
     fields: BTreeMap<String, Box<Parameter>>,
     items: Option<Box<Parameter>>,
-    /// The element that the code takes, and whether it takes others too: they may differ in type.
+    /// The index that the code reads, and whether it reads others too, which may have other types.
     element: Option<usize>,
     has_elements: bool,
-    /// In the order they are declared.
+    /// In the order of declaration.
     choices: Vec<String>,
     is_choice: FxHashSet<String>,
     takes_any_string: bool,
@@ -107,7 +107,7 @@ impl Parameter {
         self.item()
     }
 
-    /// A type that a use suggests.
+    /// A type that follows from a use.
     pub(super) fn add_type(&mut self, name: &str) {
         self.optional |= name == "null";
         self.used.insert(name);
@@ -121,7 +121,7 @@ impl Parameter {
         self.is_asked = true;
     }
 
-    /// What the schema of a tool says of what it gets.
+    /// What a tool's schema says about a value that is passed to it.
     pub(super) fn given_to_tool(&mut self, schema: &Json) {
         let types = match &schema["type"] {
             Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
@@ -133,7 +133,7 @@ impl Parameter {
         }
     }
 
-    /// The known fields may all be left out.
+    /// Makes all known fields optional.
     pub(super) fn make_fields_optional(&mut self) {
         self.fields.values_mut().for_each(|field| field.optional = true);
     }
@@ -174,7 +174,7 @@ impl Parameter {
         self.declared.is_empty() && !self.optional
     }
 
-    /// What fits one type or the other: fields that only one of them has may be left out.
+    /// The union of two types: fields that only one of them has are optional.
     pub(super) fn or(mut self, other: Self) -> Self {
         let (is_object, other_is_object) =
             (self.declared.contains("object"), other.declared.contains("object"));
@@ -223,7 +223,7 @@ impl Parameter {
         }
     }
 
-    /// Its types; what has fields or items and no type that says otherwise is an object or an array.
+    /// Its types; without any, fields make it an object and items an array.
     fn known_types(&self) -> Types {
         let sources =
             [self.declared, self.of_tools, if self.is_asked { Types::default() } else { self.used }];
@@ -252,7 +252,7 @@ impl Parameter {
         })
     }
 
-    /// The texts that are allowed, unless others are too.
+    /// The `enum` of allowed strings, unless other values are allowed too.
     fn write_choices<S: SerializeMap>(&self, types: Types, schema: &mut S) -> Result<(), S::Error> {
         let only_texts = types.names().all(|name| matches!(name, "string" | "null"));
         if self.choices.is_empty() || self.takes_any_string || !only_texts {

@@ -1,8 +1,8 @@
-//! What the schemas of called tools say about the parameters that they get.
+//! What the schemas of called tools say about the parameters passed to them.
 
 use super::*;
 
-/// What is known of the tools and capabilities that the code calls.
+/// What is known about the tools and capabilities that the code calls.
 pub(crate) struct Called<'a> {
     pub(crate) references: &'a References,
     pub(crate) lookup: &'a Lookup,
@@ -31,7 +31,7 @@ impl Inference<'_> {
                 && let Some(input) = input
             {
                 self.give(&argument.expr, input, true);
-                // A tool that takes no more than its schema says has told all that there is.
+                // A closed schema lists every field, so `args` needn't be open.
                 if self.is_whole(&argument.expr) && input["additionalProperties"] == false {
                     self.inside_chain(&argument.expr);
                     continue;
@@ -41,7 +41,7 @@ impl Inference<'_> {
         }
     }
 
-    /// What it means that a tool with this schema gets the value.
+    /// Notes that a value is passed to a tool with this schema.
     pub(super) fn give(&mut self, expr: &Expr, schema: &Json, is_required: bool) {
         match unwrap(expr) {
             Expr::Object(object) => {

@@ -9,7 +9,7 @@ use super::schema::Parameter;
 use crate::parse::Parsed;
 use crate::value::{static_text, text_of};
 
-/// The type that has a method of this name, if only one has.
+/// The only type that has a method of this name.
 pub(super) fn method_type(method: &str) -> Option<&'static str> {
     match method {
         "toUpperCase" | "toLowerCase" | "trim" | "trimStart" | "trimEnd" | "startsWith" | "endsWith"
@@ -32,7 +32,7 @@ pub(super) struct DeclaredTypes<'a> {
     looked_at: Cell<usize>,
 }
 
-/// Types may refer to each other, and to themselves.
+/// Types may be recursive.
 const DEEPEST: usize = 16;
 const MOST_TYPES: usize = 10_000;
 
@@ -58,7 +58,7 @@ impl<'a> DeclaredTypes<'a> {
         types
     }
 
-    /// Takes over what a type annotation says.
+    /// Applies a type annotation.
     pub(super) fn declare(&self, parameter: &mut Parameter, declared: &TsType) {
         self.declare_at(parameter, declared, 0);
     }
@@ -83,7 +83,7 @@ impl<'a> DeclaredTypes<'a> {
                     parameter.optional = true;
                     return;
                 }
-                // `any` and `unknown` say nothing, not even that it is there.
+                // `any` and `unknown` say nothing, not even that it is present.
                 _ => return,
             },
             TsType::TsArrayType(array) => {
@@ -167,7 +167,7 @@ impl<'a> DeclaredTypes<'a> {
                                     self.members(parameter, &base.body.body, depth + 1);
                                 }
                             }
-                            // What it has besides can't be seen.
+                            // Its other members are unknown.
                             _ => parameter.is_open = true,
                         }
                     }

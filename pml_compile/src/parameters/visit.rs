@@ -1,4 +1,4 @@
-//! The walk through the code: what each kind of statement and expression says about parameters, and what runs in any case.
+//! The visitor: what each kind of statement and expression says about parameters, and what always runs.
 
 use super::*;
 
@@ -102,7 +102,7 @@ impl Visit for Inference<'_> {
             };
             match self.path(given) {
                 Some(steps) if is_followed => {
-                    // The use in a plain declaration is noted like any other.
+                    // A plain declaration is a use like any other.
                     self.pattern(&declarator.name, &steps);
                     if !std::ptr::eq(given, &**init) {
                         self.may_be_absent_at(&steps);
@@ -117,7 +117,7 @@ impl Visit for Inference<'_> {
 
     fn visit_stmt(&mut self, statement: &Stmt) {
         statement.visit_children_with(self);
-        // What comes after a branch that may have returned needn't run.
+        // Code after a branch that may return doesn't always run.
         if self.is_certain && may_return(statement) {
             self.is_certain = false;
         }
@@ -186,7 +186,7 @@ impl Visit for Inference<'_> {
     fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
         self.has_type(&statement.right, "array");
         self.needs(&statement.right);
-        // Each item has the fields that the loop takes out of it.
+        // Each item has the fields that the loop destructures.
         if let (ForHead::VarDecl(declaration), Some(mut steps)) =
             (&statement.left, self.path(&statement.right))
             && let [VarDeclarator { name: pattern @ (Pat::Object(_) | Pat::Array(_)), .. }] =
@@ -214,7 +214,7 @@ impl Visit for Inference<'_> {
     fn visit_ts_type(&mut self, _: &TsType) {}
 }
 
-/// `x ?? {}` and `x || {}` are `x`, where fields are taken out of it.
+/// For destructuring, `x ?? {}` and `x || {}` are `x`.
 fn without_fallback(expr: &Expr) -> &Expr {
     match unwrap(expr) {
         Expr::Bin(binary)
@@ -227,7 +227,7 @@ fn without_fallback(expr: &Expr) -> &Expr {
     }
 }
 
-/// Whether a statement may end the code without an error before what follows it.
+/// Whether a statement may return from the code.
 fn may_return(statement: &Stmt) -> bool {
     struct Returns(bool);
     impl Visit for Returns {

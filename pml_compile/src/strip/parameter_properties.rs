@@ -1,4 +1,4 @@
-//! Parameter properties as the fields and assignments that they stand for.
+//! Parameter properties as the equivalent fields and assignments.
 
 use swc_common::Spanned;
 use swc_ecma_ast::*;
@@ -25,7 +25,7 @@ impl Stripper<'_> {
             Some(at) => {
                 let text: String = names.iter().map(|name| format!(" this.{name} = {name};")).collect();
                 self.edits.insert(at, if is_derived { format!(";{text}") } else { text });
-                // They are fields, and the first ones.
+                // Their fields come first.
                 let fields: String = names.iter().map(|name| format!(" {name};")).collect();
                 self.edits.insert(self.start_of_body(class), fields);
             }
@@ -36,7 +36,7 @@ impl Stripper<'_> {
         }
     }
 
-    /// Behind the brace that opens a class.
+    /// The position after the opening brace of a class.
     fn start_of_body(&self, class: &Class) -> usize {
         let head = [
             Some(class.span.lo),
