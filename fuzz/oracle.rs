@@ -30,13 +30,13 @@ const REASONS: &[&str] = &[
     // The standard forbids these; the engine forgets some of them.
     "is already declared",
     "a private field can't be deleted",
-    "an `in` must stand in parentheses here",
+    "an `in` needs parentheses here",
     // The check for depth doesn't know it, and says what to do.
     "could be a division or a regular expression",
     // The parser forgets an open literal in types that it tries, or in a line that it skips.
     "to end this",
     // Right in some places, but no two parsers agree on which.
-    "can't be written with an escape",
+    "can't contain an escape",
 ];
 
 /// What the engine says against the code, if it doesn't take it.

@@ -146,7 +146,7 @@ impl Scanner<'_> {
                 return Err(self.refuse(
                     self.at,
                     ErrorKind::TooComplex,
-                    format!("the code is nested too deep here (more than {MAX_DEPTH} levels)"),
+                    format!("the code is nested too deeply here (more than {MAX_DEPTH} levels)"),
                     "split it into smaller statements or functions",
                 ));
             }

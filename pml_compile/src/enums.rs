@@ -52,7 +52,7 @@ pub(super) fn enum_edits(code: &str, declaration: &TsEnumDecl) -> Result<Edits, 
             }
             (None, Some((_, true))) => {
                 let message = "expected a value for this member of the enum";
-                let hint = Some("the member before it is a string, so there is nothing to count on from");
+                let hint = Some("the member before it is a string, so the next number is unknown");
                 return Err(CompileError::at(code, start, ErrorKind::Syntax, message, hint));
             }
         }
@@ -127,7 +127,7 @@ impl Visit for MemberNames<'_> {
 impl MemberNames<'_> {
     fn refuse_await(&mut self, span: Span) {
         let hint = Some("put the value into a variable before the enum");
-        let message = "`await` can't stand in an enum";
+        let message = "`await` isn't allowed in an enum";
         self.refused =
             Some(CompileError::at(self.code, offset(span.lo), ErrorKind::Unsupported, message, hint));
     }

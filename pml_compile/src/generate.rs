@@ -121,12 +121,12 @@ fn argument(
         ArgumentValue::Parameter { parameter_name } if parameter_name == "args" => Ok("args".to_owned()),
         ArgumentValue::Parameter { parameter_name } => {
             let path = path_of(parameter_name)
-                .ok_or_else(|| wrong(&format!("`{parameter_name}` is no parameter")))?;
+                .ok_or_else(|| wrong(&format!("`{parameter_name}` isn't a parameter")))?;
             Ok(format!("args{}", path.iter().map(|name| member(name)).collect::<String>()))
         }
         ArgumentValue::Reference { expression } => {
             let path = path_of(expression)
-                .ok_or_else(|| wrong(&format!("`{expression}` is no reference to a task")))?;
+                .ok_or_else(|| wrong(&format!("`{expression}` isn't a reference to a task")))?;
             let (root, fields) = path.split_first().ok_or_else(|| wrong("an empty reference"))?;
             let name = names.get(root.as_str()).ok_or_else(|| wrong(&format!("`{root}` isn't a task")))?;
             Ok(format!("{name}{}", fields.iter().map(|field| member(field)).collect::<String>()))

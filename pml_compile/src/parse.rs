@@ -119,7 +119,7 @@ fn without_panics<T>(
     parse: impl FnOnce(&str) -> Result<T, CompileError>,
 ) -> Result<T, CompileError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| parse(code))).unwrap_or_else(|_| {
-        let message = "the code can't be parsed, and the parser couldn't say where";
+        let message = "the code can't be parsed, and the position of the error is unknown";
         let hint = Some("look for a broken escape in a string or template");
         Err(CompileError::at(code, 0, ErrorKind::Syntax, message, hint))
     })
@@ -189,7 +189,7 @@ fn syntax_error(code: &str, error: &Error) -> CompileError {
     let hint = match error.kind() {
         SyntaxError::ImportExportInScript | SyntaxError::NonTopLevelImportExport => Some(NO_MODULES),
         // At the top level, the parser reads an `await` before a line end as a name.
-        SyntaxError::InvalidIdentInAsync => Some("put what is awaited on the line of its `await`"),
+        SyntaxError::InvalidIdentInAsync => Some("put the awaited expression on the same line as `await`"),
         _ => None,
     };
     CompileError::at(code, offset(error.span().lo), ErrorKind::Syntax, message, hint)
@@ -228,7 +228,7 @@ fn is_old_octal(code: &str, token: &TokenAndSpan) -> bool {
 
 fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     if let Some(token) = parsed.tokens.iter().find(|token| is_old_octal(parsed.code, token)) {
-        let message = "a number can't start with 0 and go on with a digit";
+        let message = "a decimal number can't start with 0";
         let hint = Some("write octal numbers as `0o17`, and decimal ones without the 0");
         let at = offset(token.span.lo);
         return Err(CompileError::at(parsed.code, at, ErrorKind::Syntax, message, hint));
@@ -241,11 +241,7 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
     // By its token: the parser drops decorators where they aren't allowed.
     if let Some(sign) = parsed.tokens.iter().find(|token| token.token == Token::At) {
-        visitor.refuse(
-            sign.span,
-            "a decorator can't be supported",
-            "call the function on the class or method",
-        );
+        visitor.refuse(sign.span, "decorators aren't supported", "call the function on the class or method");
     }
     for item in &parsed.items {
         match item {
@@ -254,7 +250,7 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
                 visitor.refuse(import.span, "`import` isn't available in a capability", NO_MODULES);
             }
             ModuleItem::ModuleDecl(other) => {
-                let hint = "end the code with `return` to hand back a value";
+                let hint = "end the code with `return` to return a value";
                 visitor.refuse(
                     other.span(),
                     "`export` and `import =` aren't available in a capability",
@@ -351,7 +347,7 @@ impl Visit for Refusals<'_> {
 
     fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
         let hint = "write a field, or a getter and a setter";
-        self.refuse(accessor.span, "an `accessor` field can't be supported", hint);
+        self.refuse(accessor.span, "`accessor` fields aren't supported", hint);
     }
 
     fn visit_with_stmt(&mut self, statement: &WithStmt) {
@@ -419,7 +415,7 @@ mod tests {
     fn an_await_and_its_value_stand_on_one_line() {
         let error = refused("const a = await\n  mcp.a.b()");
         assert_eq!((error.kind, error.line, error.column), (ErrorKind::Syntax, 1, 11), "{error}");
-        assert_eq!(error.hint(), "put what is awaited on the line of its `await`");
+        assert_eq!(error.hint(), "put the awaited expression on the same line as `await`");
         assert!(Parsed::of("const f = async () => await\n  mcp.a.b()").is_ok());
     }
 

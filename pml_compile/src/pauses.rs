@@ -81,7 +81,7 @@ mod tests {
                 (ErrorKind::Syntax, 2, column),
                 "{code}: {error}"
             );
-            assert!(error.message.contains("can't stand in an arrow function's parameters"), "{error}");
+            assert!(error.message.contains("isn't allowed in an arrow function's parameters"), "{error}");
             assert!(error.hint.is_some_and(|hint| hint.contains("the function's body")), "{code}");
         }
     }

@@ -169,9 +169,9 @@ impl Finder<'_> {
         match meaning(&chain, called.is_some()) {
             Meaning::Unrelated => return false,
             Meaning::Incomplete => {
-                self.unresolved(whole, "is handed on here, so what gets called can't be seen");
+                self.unresolved(whole, "is passed on here, so its calls can't be resolved");
             }
-            Meaning::Dynamic => self.unresolved(whole, "is indexed by a value known only when the code runs"),
+            Meaning::Dynamic => self.unresolved(whole, "is indexed by a value known only at run time"),
             Meaning::Action { step, candidates, version, fqdn, capability_only } => {
                 let through_variable = step < chain.inherited;
                 let span = if through_variable { root_span } else { chain.steps[step].span };
@@ -316,7 +316,7 @@ impl Visit for Finder<'_> {
             let expr = Expr::Member(member.clone());
             let chain = chain_of(self.bindings, &expr).and_then(|chain| self.bindings.follow_chain(chain));
             if chain.is_some_and(|chain| !matches!(meaning(&chain, false), Meaning::Unrelated)) {
-                self.unresolved(member.span, "is assigned to, so what gets called can't be seen");
+                self.unresolved(member.span, "is assigned to, so its calls can't be resolved");
             } else {
                 member.visit_with(self);
             }

@@ -92,7 +92,7 @@ impl Stripper<'_> {
 
     fn refuse(&mut self, span: Span, what: &str, hint: &str) {
         if self.refused.is_none() {
-            let message = format!("{what} can't be supported");
+            let message = format!("{what} aren't supported");
             let error =
                 CompileError::at(self.code, offset(span.lo), ErrorKind::Unsupported, message, Some(hint));
             self.refused = Some(error);
@@ -293,7 +293,7 @@ impl Visit for Stripper<'_> {
             Stmt::Decl(Decl::TsEnum(declaration)) => declaration.declare,
             Stmt::Decl(Decl::TsModule(module)) => {
                 if !module.declare {
-                    self.refuse(module.span, "a namespace", "use an object or plain functions");
+                    self.refuse(module.span, "namespaces", "use an object or plain functions");
                 }
                 true
             }
@@ -315,13 +315,13 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_using_decl(&mut self, declaration: &UsingDecl) {
-        self.refuse(declaration.span, "a `using` declaration", "use `const` and a `finally` block");
+        self.refuse(declaration.span, "`using` declarations", "use `const` and a `finally` block");
     }
 
     fn visit_assign_pat(&mut self, pattern: &AssignPat) {
         // The parser accepts it if there is a type in between.
         if matches!(&*pattern.left, Pat::Rest(_)) {
-            self.refuse(pattern.span, "a rest parameter with a default", "it is an empty array by itself");
+            self.refuse(pattern.span, "rest parameters with a default", "it is an empty array by default");
         }
         pattern.visit_children_with(self);
     }
@@ -340,7 +340,7 @@ impl Visit for Stripper<'_> {
 
     /// Only patterns can have these, and the parser has converted patterns already.
     fn visit_assign_prop(&mut self, property: &AssignProp) {
-        let message = format!("a field can't be given a value with `=`: `{} =`", property.key.sym);
+        let message = format!("unexpected `=` after the field `{}` of an object", property.key.sym);
         let hint = format!("write `{}: …`", property.key.sym);
         self.refuse_syntax(property.key.span, message, &hint);
     }
@@ -421,8 +421,8 @@ impl Visit for Stripper<'_> {
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
         if let Some(pause) = first_pause(&arrow.params) {
-            let message = format!("`{}` can't stand in an arrow function's parameters", pause.word);
-            self.refuse_syntax(pause.span, message, "give the parameter its value in the function's body");
+            let message = format!("`{}` isn't allowed in an arrow function's parameters", pause.word);
+            self.refuse_syntax(pause.span, message, "assign the default in the function's body");
         }
         let end = skip_blanks(self.code, range(arrow.span).end);
         let is_tried_in_choice =

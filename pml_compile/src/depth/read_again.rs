@@ -48,7 +48,7 @@ impl Scanner<'_> {
         Err(self.refuse(
             self.at,
             ErrorKind::TooComplex,
-            "there are too many types and brackets inside of each other here",
+            "types and brackets are nested too deeply here",
             "give the inner types names of their own, or put inner expressions into variables",
         ))
     }

@@ -44,7 +44,7 @@ impl Checker<'_> {
 
     pub(super) fn super_property(&mut self, span: Span) {
         if !self.classes.allows_super_property {
-            self.refuse(span, "`super` is only known in methods", "name the object itself");
+            self.refuse(span, "`super` is only allowed in methods", "name the object itself");
         }
     }
 
@@ -57,7 +57,7 @@ impl Checker<'_> {
 
     pub(super) fn private_name(&mut self, name: &PrivateName) {
         if !self.classes.private.iter().any(|names| names.contains_key(&name.name)) {
-            let message = format!("no class around this has the private name `#{}`", name.name);
+            let message = format!("no enclosing class has the private name `#{}`", name.name);
             self.refuse(name.span, message, "declare it as a field of the class");
         }
     }
@@ -71,7 +71,7 @@ impl Checker<'_> {
             || (binary.op.precedence() >= BinaryOp::In.precedence() && is_in(&binary.right));
         if is_misplaced {
             let hint = "put parentheses around `#name in object`";
-            self.refuse(binary.span, "a private name can only stand alone at the left of `in`", hint);
+            self.refuse(binary.span, "a private name is only allowed alone to the left of `in`", hint);
         }
     }
 
@@ -104,7 +104,7 @@ impl Checker<'_> {
                     _ => false,
                 };
                 if !may_share {
-                    let message = format!("the class has the private name `#{}` already", name.name);
+                    let message = format!("the class already has the private name `#{}`", name.name);
                     self.refuse(name.span, message, "give one of the two another name");
                 }
             }

@@ -145,7 +145,8 @@ pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         if text.contains("\\u") && !text.starts_with(['"', '\'', '`', '/', '#']) {
             let word = unescaped(text);
             if token.token == Token::Ident && !is_name(&word) {
-                let message = "an escape in a name must be a letter, or behind the first a digit";
+                let message =
+                    "an escape in a name must stand for a letter, or for a digit after the first character";
                 let hint = Some("write the name without escapes");
                 return Err(CompileError::at(
                     parsed.code,
@@ -156,7 +157,7 @@ pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
                 ));
             }
             if WORDS.contains(&&*word) {
-                let message = format!("the word `{word}` can't be written with an escape");
+                let message = format!("the keyword `{word}` can't contain an escape");
                 let hint = Some("write it as it is, or choose another name");
                 return Err(CompileError::at(
                     parsed.code,
@@ -221,8 +222,8 @@ fn has_decimal_escape(text: &str) -> bool {
 
 impl Checker<'_> {
     fn decimal_escape(&mut self, span: Span) {
-        let message = "an escape can't be a backslash with a decimal number";
-        self.refuse(span, message, "write the character itself, or `\\x38` with its number in hexadecimal");
+        let message = "a backslash and a decimal number aren't a valid escape";
+        self.refuse(span, message, "write the character itself, or its hexadecimal code as in `\\x38`");
     }
 
     pub(super) fn string(&mut self, text: &Str) {
@@ -251,12 +252,8 @@ impl Checker<'_> {
         allocator.reset();
         let parser = LiteralParser::new(allocator, &regex.exp, Some(&regex.flags), Options::default());
         if let Err(error) = with_stack_for(levels, || parser.parse().map(drop)) {
-            let message = format!("the regular expression is wrong: {}", error.message);
-            self.refuse(
-                regex.span,
-                message,
-                "escape characters that have a meaning of their own with a backslash",
-            );
+            let message = format!("invalid regular expression: {}", error.message);
+            self.refuse(regex.span, message, "escape special characters with a backslash");
         }
     }
 
@@ -279,7 +276,7 @@ impl Checker<'_> {
                     if !pair.key.is_computed() && prop_name(&pair.key).is_some_and(|name| name == *"__proto__")))
         };
         if let Some(second) = object.props.iter().filter(sets_prototype).nth(1) {
-            self.refuse(second.span(), "the object has `__proto__` already", "remove one of the two");
+            self.refuse(second.span(), "the object has a duplicate `__proto__`", "remove one of the two");
         }
     }
 
@@ -302,7 +299,7 @@ impl Checker<'_> {
         if self.code.get(from..next).is_some_and(|between| count_line_ends(between) > 0) {
             self.refuse(
                 method.function.span,
-                "no line may end behind `async`",
+                "a line end isn't allowed after `async`",
                 "put the name on the same line",
             );
         }
@@ -330,8 +327,8 @@ impl Checker<'_> {
             let position = BytePos(1 + at as u32);
             self.refuse(
                 Span::new(position, position),
-                "no line may end before `=>`",
-                "put it behind the parameters",
+                "a line end isn't allowed before `=>`",
+                "put it on the line of the parameters",
             );
         }
     }
@@ -344,7 +341,7 @@ impl Checker<'_> {
             let span = Span::new(position, position);
             self.refuse(
                 span,
-                "expected `;` behind the condition of the loop",
+                "expected `;` after the condition of the loop",
                 "write `for (start; condition; step)`",
             );
         }
@@ -354,7 +351,7 @@ impl Checker<'_> {
     pub(super) fn bare_in(&mut self, variables: &VarDecl) {
         let values = variables.decls.iter().filter_map(|declarator| declarator.init.as_deref());
         if let Some(span) = values.into_iter().find_map(first_bare_in) {
-            self.refuse(span, "an `in` must stand in parentheses here", "put parentheses around it");
+            self.refuse(span, "an `in` needs parentheses here", "put parentheses around it");
         }
     }
 }

@@ -292,7 +292,7 @@ impl Visit for Checker<'_> {
 
     fn visit_yield_expr(&mut self, expr: &YieldExpr) {
         if !self.jumps.can_yield() {
-            self.refuse(expr.span, "`yield` can only stand in a generator", "write `function*`");
+            self.refuse(expr.span, "`yield` is only allowed in a generator", "write `function*`");
         }
         expr.visit_children_with(self);
     }

@@ -91,10 +91,10 @@ fn a_scope_declares_a_name_once() {
 #[test]
 fn super_belongs_to_methods() {
     refused(&[
-        ("¦super.x", "only known in methods"),
-        ("function f() { ¦super.x }", "only known in methods"),
-        ("({ m: () => ¦super.x })", "only known in methods"),
-        ("class A { m() { return function () { ¦super.x } } }", "only known in methods"),
+        ("¦super.x", "only allowed in methods"),
+        ("function f() { ¦super.x }", "only allowed in methods"),
+        ("({ m: () => ¦super.x })", "only allowed in methods"),
+        ("class A { m() { return function () { ¦super.x } } }", "only allowed in methods"),
         ("¦super()", "constructor"),
         ("class A { constructor() { ¦super() } }", "constructor"),
         ("class A extends B { m() { ¦super() } }", "constructor"),
@@ -120,7 +120,7 @@ fn private_names_belong_to_a_class() {
         ("class A { get #a() {} set #a(x) {} ¦#a }", "already"),
         ("class A { #a; m() { delete this.¦#a } }", "deleted"),
         ("class A { #a; m() { delete (this?.¦#a) } }", "deleted"),
-        ("class A { #a; m() { return ¦1 + #a in this } }", "at the left of `in`"),
+        ("class A { #a; m() { return ¦1 + #a in this } }", "to the left of `in`"),
     ]);
     accepted(&[
         "class A { #a = 1; m() { class B { n(a: A) { return a.#a } } return #a in this && this?.#a } }",
@@ -173,8 +173,8 @@ fn what_the_parser_lets_pass_is_refused() {
         ("for (;;) { class A { static { ¦break } } }", "`break`"),
         ("a: { class A { static { ¦break a } } }", "`break`"),
         ("a: { ¦break }", "`break`"),
-        ("if (a) ¦async function f() {}", "a declaration can't stand here"),
-        ("while (a) ¦async function* f() {}", "a declaration can't stand here"),
+        ("if (a) ¦async function f() {}", "a declaration isn't allowed here"),
+        ("while (a) ¦async function* f() {}", "a declaration isn't allowed here"),
         ("({ ¦f(a) })", "needs a body"),
         ("enum E { A = ¦yield 1 }", "`yield`"),
         ("({ a, ¦if(x) })", "needs a body"),
@@ -184,7 +184,7 @@ fn what_the_parser_lets_pass_is_refused() {
         ("¦a?.b!`c`", "tagged template"),
         ("¦a?.b<T>`c`", "tagged template"),
         ("for (;;) { class A { static { ¦continue } } }", "`continue`"),
-        ("a: b: for (;;) { continue ¦a }", "next to the loop"),
+        ("a: b: for (;;) { continue ¦a }", "directly before the loop"),
         ("a: async function ¦f() {}", "label"),
         ("for (let a = ¦b in c;;) {}", "parentheses"),
         ("({ ¦async\nm() {} })", "`async`"),

@@ -180,7 +180,7 @@ fn mismatch(from: &PipelineSource, to: &PipelineSource) -> String {
     let wanted =
         required_fields(input).into_iter().map(|name| (name, kind(&input["properties"][name]))).collect();
     format!(
-        "`{}` doesn't fit behind `{}`: it needs {}, and `{}` gives {}",
+        "`{}` doesn't fit after `{}`: it needs {}, and `{}` returns {}",
         to.name,
         from.name,
         describe(wanted, "nothing by name"),

@@ -31,7 +31,7 @@ impl Stripper<'_> {
             }
             None => {
                 let hint = "call `super(…)` as a statement of the constructor";
-                self.refuse(constructor.span, "a parameter property without a call of `super`", hint);
+                self.refuse(constructor.span, "parameter properties without a call of `super`", hint);
             }
         }
     }

@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
     /// The code has too many edges.
     pub(super) fn too_many_ways(&self, node: Option<NodeIndex>) -> CompileError {
         let at = node.and_then(|node| self.nodes.get(node)).map_or(0, |node| offset(node.at));
-        let message = format!("there are too many ways between the calls (more than {MAX_EDGES})");
+        let message = format!("there are too many paths between the calls (more than {MAX_EDGES})");
         let hint = Some("split it into several capabilities, or into functions with fewer returns");
         CompileError::at(self.parsed.code, at, ErrorKind::TooComplex, message, hint)
     }
