@@ -33,8 +33,9 @@ const REASONS: &[&str] = &[
     "an `in` needs parentheses here",
     // The check for depth doesn't know it, and says what to do.
     "could be a division or a regular expression",
-    // The parser forgets an open literal in types that it tries, or in a line that it skips.
-    "to end this",
+    // The parser loses the error of an open literal in types that it tries, or in a conflict marker's line.
+    "to end this string",
+    "to end this template",
     // Right in some places, but no two parsers agree on which.
     "can't contain an escape",
 ];

@@ -98,9 +98,12 @@ impl Scanner<'_> {
                 return Err(self.refuse(self.at, ErrorKind::Syntax, message, "close it on the same line"));
             }
             (_, Some(end)) => {
-                // Both readings agree if nothing between the slashes opens or closes anything.
+                // Both readings agree if nothing between the slashes opens or closes anything, and the second can divide.
                 let inside = &self.code[self.at + 1..end - 1];
-                if inside.contains(['(', ')', '[', ']', '{', '}', '\'', '"', '`', '/', '\\']) {
+                let ends_operand =
+                    inside.trim_end().ends_with(|c: char| c.is_alphanumeric() || "_$".contains(c));
+                if !ends_operand || inside.contains(['(', ')', '[', ']', '{', '}', '\'', '"', '`', '/', '\\'])
+                {
                     return Err(self.ambiguous_slash());
                 }
                 self.frame.angles = 0;

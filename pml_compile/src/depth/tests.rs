@@ -114,6 +114,8 @@ fn brackets_in_text_do_not_count() {
 #[test]
 fn what_cannot_be_told_apart_is_refused() {
     assert!(refused("if (a) {}\n/(/.test(b)").message.contains("division or a regular expression"));
+    assert!(refused("if (a) {}\n/b+/.test(c)").message.contains("division or a regular expression"));
+    assert!(refused("a >/=/").message.contains("division or a regular expression"));
     assert!(check_depth("if (a) {}\n/x/.test(b)").is_ok());
     assert!(refused("a <!-- (\n)").message.contains("HTML"));
     assert!(check_depth("while (n --> 0) {}").is_ok());
