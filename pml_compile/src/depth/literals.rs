@@ -81,6 +81,7 @@ impl Scanner<'_> {
                 _ => Some(true),
             },
             Prev::CloseBrace | Prev::Ambiguous | Prev::Greater | Prev::Dot => None,
+            Prev::OperatorWord if self.is_behind_possible_name() => Some(false),
             _ => Some(true),
         };
         if is_regex == Some(false) {
@@ -115,6 +116,16 @@ impl Scanner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Words that can be variables, and that no regular expression follows when they aren't.
+    fn is_behind_possible_name(&self) -> bool {
+        let before = self.code[..self.at].trim_end();
+        ["as", "from", "is", "satisfies"].iter().any(|word| {
+            before
+                .strip_suffix(word)
+                .is_some_and(|rest| !rest.ends_with(|c: char| c.is_alphanumeric() || "_$".contains(c)))
+        })
     }
 
     fn ambiguous_slash(&self) -> CompileError {

@@ -106,6 +106,8 @@ fn brackets_in_text_do_not_count() {
         "a! / (b) / c",
         "!/(/.test(a)",
         "b ? /(/ : /)/",
+        "from / (2 + to) / 3",
+        "satisfies / 1; is / (as / 2)",
     ] {
         assert!(check_depth(code).is_ok(), "{code}");
     }
