@@ -230,7 +230,7 @@ impl Scanner<'_> {
                 self.frame.reading.behind_arrow();
                 self.operator(2, Prev::Operator);
             }
-            b'<' if rest.starts_with(b"<!--") => {
+            b'<' if rest.starts_with(b"<!--") && !self.bytes[..self.at].ends_with(b"<") => {
                 return Err(self.html_comment());
             }
             b'<' => {

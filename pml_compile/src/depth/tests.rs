@@ -107,6 +107,7 @@ fn brackets_in_text_do_not_count() {
         "!/(/.test(a)",
         "b ? /(/ : /)/",
         "from / (2 + to) / 3",
+        "a <<!--b",
         "satisfies / 1; is / (as / 2)",
     ] {
         assert!(check_depth(code).is_ok(), "{code}");
