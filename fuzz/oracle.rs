@@ -1,4 +1,4 @@
-//! What others make of the same code: the engine that will run it, and a stripper of types that isn't ours.
+//! Oracles for the compiler: the engine that runs the code, and another type stripper, `swc_ts_fast_strip`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,35 +11,40 @@ use swc_ecma_ast::{ClassMember, Decl, Expr, Function, Module, ModuleItem, Stmt};
 use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax};
 use swc_ecma_visit::{VisitMut, VisitMutWith};
 
-/// Code is the body of such a function, which is strict in a module.
+/// Code is the body of such a function; in a module it is strict.
 const BEFORE: &str = "async function main(args, mcp, capabilities) {";
 const AFTER: &str = "\n}";
 
-/// Both parsers recurse, and what is nested just not too deeply for the compiler needs more than the usual stack.
+/// Both parsers are recursive, and code just below the compiler's depth limit needs more than the usual stack.
 const STACK: usize = 256 << 20;
 
-/// Why code is refused that can be erased and that the engine takes: parts of our messages.
+/// Known reasons, by parts of our messages, to refuse code that can be erased and that the engine accepts.
 const REASONS: &[&str] = &[
     // The sandbox has no modules, and the probes have names of their own.
     "isn't available in a capability",
     "is reserved",
     "the character U+0000",
-    // The engine takes it, but our parser can't: it reads a module.
+    // Empty ones and a `global` block could be erased, but have no use.
+    "namespaces aren't supported",
+    // The engine accepts these, but our parser doesn't, since it parses a module.
     "'new.target' is only allowed",
     "`await` cannot be used as an identifier",
-    // The standard forbids these; the engine forgets some of them.
+    // The standard forbids these; the engine doesn't check some of them.
     "is already declared",
     "a private field can't be deleted",
-    "an `in` must stand in parentheses here",
-    // The check for depth doesn't know it, and says what to do.
+    "an `in` needs parentheses here",
+    // Ambiguous for the depth check, whose message says what to do.
     "could be a division or a regular expression",
-    // Right in some places, but no two parsers agree on which.
-    "can't be written with an escape",
+    // The parser loses the error of an open literal in types that it tries, or in a conflict marker's line.
+    "to end this string",
+    "to end this template",
+    // Allowed in some places, but parsers disagree on which.
+    "can't contain an escape",
 ];
 
-/// What the engine says against the code, if it doesn't take it.
+/// The engine's syntax error, if it refuses the code.
 pub fn engine_refusal(code: &str) -> Option<String> {
-    // As the worker has it: the code may declare names like those of its arguments.
+    // Wrapped as in the worker, so that the code may redeclare the names of its arguments.
     let source = [
         "(function (args, mcp, capabilities) { return async function main() { \"use strict\"; ",
         code,
@@ -58,22 +63,22 @@ pub fn engine_refusal(code: &str) -> Option<String> {
     })
 }
 
-/// The code as `swc_ts_fast_strip` gives it, if all of it that is TypeScript can be erased. It doesn't guard itself against
-/// deep nesting, so the compiler must have found the code not to be too complex.
+/// The code stripped by `swc_ts_fast_strip`, if all of its TypeScript can be erased. It has no depth limit, so only code that
+/// the compiler didn't find too complex may be passed.
 pub fn erased(code: &str) -> Option<String> {
     let sources = Lrc::new(SourceMap::default());
     let handler = Handler::with_emitter_writer(Box::new(std::io::sink()), Some(sources.clone()));
     let wrapped = [BEFORE, code, AFTER].concat();
     let options = swc_ts_fast_strip::Options { module: Some(true), ..Default::default() };
     let erase = || swc_ts_fast_strip::operate(&sources, &handler, wrapped, options);
-    // Its parser panics where ours does.
+    // It uses the same parser, which can panic.
     let output = catch_unwind(AssertUnwindSafe(|| stacker::grow(STACK, erase))).ok()?.ok()?.code;
     // Text like `} {` isn't the body of a function.
     main_function(&output)?;
     output.strip_prefix(BEFORE)?.strip_suffix(AFTER).map(str::to_owned)
 }
 
-/// Whether both are the body of a function in JavaScript, and the same but for parentheses and empty statements.
+/// Whether both are valid function bodies with the same syntax tree, except for parentheses and empty statements.
 pub fn same_program(one: &str, other: &str) -> bool {
     let body = |code: &str| {
         let mut function = main_function(&[BEFORE, code, AFTER].concat())?;
@@ -86,12 +91,12 @@ pub fn same_program(one: &str, other: &str) -> bool {
     }
 }
 
-/// Whether it is known that code is refused for this though it could be erased.
+/// Whether this refusal is known to be right or harmless though the code can be erased.
 pub fn is_known_refusal(error: &CompileError) -> bool {
     error.kind == ErrorKind::TooComplex || REASONS.iter().any(|reason| error.message.contains(reason))
 }
 
-/// The one function of the text.
+/// The only function in the text.
 fn main_function(text: &str) -> Option<Function> {
     let input = StringInput::new(text, BytePos(1), BytePos(1 + text.len() as u32));
     let mut parser = Parser::new(Syntax::Es(EsSyntax::default()), input, None);
@@ -102,7 +107,7 @@ fn main_function(text: &str) -> Option<Function> {
     }
 }
 
-/// Removes what means nothing.
+/// Removes parentheses and empty statements.
 struct Plain;
 
 impl VisitMut for Plain {

@@ -1,4 +1,4 @@
-//! What must hold for any input; the fuzzers look for one where it doesn't, and pml_compile's tests run the kept corpus.
+//! Properties that must hold for any input: the fuzzers look for counterexamples, and pml_compile's tests run the corpus.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ pub mod oracle;
 
 const FQDN: &str = "local.default.fs.read_json.a7f3";
 
-/// Aborts where our own code panics. The parser's panics are caught and told as syntax errors, and the oracle's say nothing
-/// about us, so they are no finding.
+/// Aborts when our own code panics. Panics of the parser are caught and reported as syntax errors, and those of the oracle
+/// aren't findings.
 pub fn abort_on_our_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -32,7 +32,7 @@ fn lookup() -> Lookup {
     HashMap::from([("fs:read_json".to_owned(), FQDN.to_owned())])
 }
 
-/// What is read as a specifier says the same when it is written again, and its parts are valid by themselves.
+/// A parsed specifier round-trips, and its parts are valid.
 pub fn spec_target(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(spec) = Spec::parse(&text) else { return };
@@ -55,7 +55,7 @@ pub fn spec_target(data: &[u8]) {
     assert_eq!(Spec::parse(&again).expect("what was read can be read again").version, spec.version);
 }
 
-/// Linking twice is linking once, and what is displayed links back to the same.
+/// Linking is idempotent, and displayed code links back to the same code.
 pub fn link_target(data: &[u8]) {
     let code = String::from_utf8_lossy(data);
     let Ok(found) = references(&code) else { return };
@@ -74,8 +74,8 @@ pub fn link_target(data: &[u8]) {
     assert_eq!(link(&shown, &lookup()).expect("what was displayed parses"), once);
 }
 
-/// Whatever compiles keeps its lines, names only nodes that exist, and is taken by the engine. What can be erased compiles,
-/// and to the same program that another stripper makes of it.
+/// Compiled code keeps its lines, refers only to existing nodes, and is accepted by the engine. Erasable code compiles, to the
+/// same program that the other stripper produces.
 pub fn compile_target(data: &[u8]) {
     let code = String::from_utf8_lossy(data);
     let options = CompileOptions { lookup: lookup(), ..CompileOptions::default() };
@@ -110,7 +110,7 @@ fn lines(text: &str) -> Vec<String> {
     text.split(['\n', '\r', '\u{2028}', '\u{2029}']).map(str::to_owned).collect()
 }
 
-/// Where types go, words go, but none moves to another line: an error is told with the line that the author wrote.
+/// Stripping removes words but never moves one to another line, so that errors have the author's line numbers.
 fn assert_words_stay_in_their_lines(code: &str, stripped: &str) {
     let (code, stripped) = (lines(code), lines(stripped));
     assert_eq!(code.len(), stripped.len(), "as many lines: {stripped:?}");
@@ -122,7 +122,7 @@ fn assert_words_stay_in_their_lines(code: &str, stripped: &str) {
     }
 }
 
-/// A probe stands in the line of what it reports.
+/// A probe is on the line of what it reports.
 fn assert_probes_stay_in_their_lines(stripped: &str, executable: &str) {
     let (stripped, executable) = (lines(stripped), lines(executable));
     assert_eq!(stripped.len(), executable.len(), "as many lines: {executable:?}");
@@ -132,7 +132,7 @@ fn assert_probes_stay_in_their_lines(stripped: &str, executable: &str) {
     }
 }
 
-/// What the depth target puts together besides free text: the places where the parser has to try, and what may stand there.
+/// Fragments for the depth target: constructs in which the parser backtracks, and what they can contain.
 const FRAGMENTS: &str = concat!(
     "¦a¦a?¦(b)¦:¦=>¦async¦<T>¦<¦>¦(¦{¦[¦a<¦get\n¦set\n¦infer a extends ¦type x=¦as ¦for(¦var in ¦var of ¦",
     "function(){¦class{¦-1,¦new ¦ extends ¦switch(a){case¦`${¦typeof ¦keyof ¦export ¦namespace a¦declare ¦abstract ¦",
@@ -140,7 +140,7 @@ const FRAGMENTS: &str = concat!(
     "import(¦?¦()¦a:¦x=¦0¦'s'¦&¦let ",
 );
 
-/// Any text, repeated and closed again, gets an answer soon, without using up the stack.
+/// Any text, repeated and closed, is handled in bounded time and stack.
 pub fn depth_target(data: &[u8]) {
     let fragments: Vec<&str> = FRAGMENTS.split('¦').collect();
     let pick = |picks: &[u8]| -> String {
@@ -160,7 +160,7 @@ pub fn depth_target(data: &[u8]) {
             _ => None,
         })
         .collect();
-    // Forty doublings would never end; two thousand levels would overflow the stack.
+    // 2⁴⁰ steps would never end; two thousand levels would overflow the stack.
     for times in [40, 2000] {
         if unit.len() * times > 200_000 {
             return;

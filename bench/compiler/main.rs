@@ -1,5 +1,5 @@
-//! Measures the compiler in one run against its limits: the bare SWC parse of the same text, growth by ten, the worst
-//! inputs found, and Babel and SWC under Node doing the same transformation. Exits with an error where a limit is missed.
+//! Measures the compiler against its limits: the bare SWC parse of the same text, growth by ten, the worst known inputs, and
+//! Babel and SWC under Node doing the same transformation. Exits with an error if a limit is missed.
 
 mod worst;
 
@@ -12,7 +12,7 @@ use swc_common::BytePos;
 use swc_ecma_ast::EsVersion;
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 
-/// Capabilities of some 50 lines, as agents write them; the first is the one that is grown and given to the peers.
+/// Capabilities of some 50 lines, as agents write them; the first is also used for growth and for the peers.
 const SAMPLES: [(&str, &str); 4] = [
     ("digest", include_str!("samples/digest.ts")),
     ("paginate", include_str!("samples/paginate.ts")),
@@ -20,7 +20,7 @@ const SAMPLES: [(&str, &str); 4] = [
     ("report", include_str!("samples/report.ts")),
 ];
 const SAMPLE: &str = SAMPLES[0].1;
-/// The text made of nothing but references.
+/// The generated text that consists of references only.
 const REFERENCES: &str = "references";
 
 fn bare_parse(code: &str) {
@@ -34,7 +34,7 @@ fn parse_only(code: &str) -> bool {
     parser.parse_module().is_ok()
 }
 
-/// The shortest of many runs, which is what the machine can do when nothing else disturbs it.
+/// The shortest of many runs, which is the least disturbed by other load.
 fn fastest(mut work: impl FnMut()) -> Duration {
     let started = Instant::now();
     let mut best = Duration::MAX;
@@ -52,7 +52,7 @@ fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-/// What is compared: instructions where they can be counted, as the same run gives the same number on a busy machine.
+/// The unit of comparison: instructions if valgrind is installed, since their number doesn't depend on other load.
 enum Cost {
     Instructions,
     Time,
@@ -72,7 +72,7 @@ impl Cost {
         }
     }
 
-    /// The cost of doing it once with a text of a size.
+    /// The cost of one run on a text of this size.
     fn of(&self, work: &str, text: &str, size: usize) -> f64 {
         match self {
             Self::Instructions => {
@@ -86,7 +86,7 @@ impl Cost {
     }
 }
 
-/// How many instructions this program takes to do something so often.
+/// How many instructions this program executes for `times` runs.
 fn instructions(work: &str, text: &str, size: usize, times: usize) -> f64 {
     let this = std::env::current_exe().expect("this program has a path");
     let output = Command::new("valgrind")
@@ -115,7 +115,7 @@ impl Report {
     }
 }
 
-/// A sample several times over, each in a function of its own.
+/// The sample repeated, each copy in its own function.
 fn repeated(sample: &str, times: usize) -> String {
     (0..times).map(|i| format!("async function part{i}(args: any) {{\n{sample}}}\n")).collect()
 }
@@ -140,7 +140,7 @@ fn once(work: &str, code: &str) {
 }
 
 fn main() {
-    // `repeat parse|compile <text> <size> <times>` does one thing only, to be counted.
+    // `repeat parse|compile <text> <size> <times>`: the mode in which valgrind runs this program.
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, mode, work, text, size, times] = &arguments[..]
         && mode == "repeat"
@@ -172,7 +172,7 @@ fn main() {
         report.ratio(&format!("compile, 10 times {title}"), growth[2], 12.0, true);
     }
 
-    // The bare parser takes the stack it is given, and the worst inputs are deep.
+    // The bare parser doesn't grow its stack, and the worst inputs are deep.
     let measuring = std::thread::Builder::new().stack_size(256 << 20).spawn(print_worst).expect("a thread");
     measuring.join().expect("no panic");
 

@@ -44,7 +44,7 @@ function withBabel() {
 
 const span = { start: 0, end: 0, ctxt: 0 };
 
-/** SWC's plugins are WebAssembly; from JavaScript the tree is walked as the object that it hands out. */
+/** SWC's plugins are WebAssembly; from JavaScript we visit the syntax tree that it returns as an object. */
 function walk(node, next) {
   if (Array.isArray(node)) {
     for (const child of node) walk(child, next);

@@ -1,13 +1,13 @@
-//! Text that costs the parser or the compiler the most per byte, as large as is allowed.
+//! The inputs that cost the parser or the compiler the most per byte, at the maximum size.
 
 use pml_compile::MAX_CODE_BYTES;
 
-/// A piece over and over.
+/// A unit repeated up to the maximum size.
 fn fill(unit: &str) -> String {
     unit.repeat(MAX_CODE_BYTES / unit.len())
 }
 
-/// Pieces that differ by their number, as many as fit behind what comes first.
+/// Numbered units, as many as fit between `first` and `last`.
 fn counted(first: &str, unit: impl Fn(usize) -> String, last: &str) -> String {
     let mut code = first.to_owned();
     for number in 0.. {
@@ -20,7 +20,7 @@ fn counted(first: &str, unit: impl Fn(usize) -> String, last: &str) -> String {
     code + last
 }
 
-/// Half of the text from each of two.
+/// Half of the text from each of two units.
 fn halves(one: &str, other: &str, between: &str) -> String {
     let half = |unit: &str| unit.repeat(MAX_CODE_BYTES / 2 / unit.len() - 20);
     format!("{}{between}{}", half(one), half(other))

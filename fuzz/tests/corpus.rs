@@ -1,4 +1,4 @@
-//! Runs every kept input through its target, so that what a fuzzer found once stays found.
+//! Regression test: runs every input of the corpus through its fuzz target.
 
 // Public for the fuzzers, which are another crate.
 #[allow(unreachable_pub, dead_code)]
@@ -22,7 +22,7 @@ fn run_kept(name: &str, target: fn(&[u8])) {
     assert!(count >= 10, "only {count} inputs in {}", folder.display());
 }
 
-/// Without this, an oracle that takes nothing would never disagree.
+/// An oracle that accepts nothing would never disagree.
 #[test]
 fn the_oracle_takes_most_of_the_corpus() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/differential/corpus");

@@ -1,5 +1,5 @@
-//! Scopes: which declaration each name in the code means, whether `mcp`, `capabilities` or `args` is shadowed somewhere,
-//! and what each variable that is never reassigned was given.
+//! Name resolution: which declaration each name refers to, where `mcp`, `capabilities` or `args` is shadowed, and the
+//! initial value of each variable that is never reassigned.
 
 mod binder;
 mod patterns;
@@ -16,37 +16,37 @@ pub(crate) use patterns::each_name;
 
 pub(crate) type BindingId = usize;
 
-/// Aliases of aliases are followed this far; more is a cycle or a puzzle.
+/// Aliases of aliases are followed this far; a longer chain is a cycle or not worth it.
 const MAX_ALIASES: usize = 16;
-/// Longer chains of fields stay with the variable that they go through; each variable could add to the one before.
+/// Longer chains of fields are not resolved through variables, since each variable could add to the one before.
 const MAX_STEPS: usize = 32;
-/// Larger values aren't remembered: each could hold the one before it, twice.
+/// Larger values aren't kept: each could contain the one before it twice.
 const MAX_VALUE: usize = 256;
-/// When this much was copied, variables are no longer replaced by objects, arrays and templates.
+/// Once this much was copied, variables are no longer replaced by objects, arrays and templates.
 const MAX_COPIED: usize = 100_000;
 
 #[derive(Debug, Default)]
 struct Binding {
     reassigned: bool,
     value: Option<Draft>,
-    /// The undeclared name that the value starts from.
+    /// The global that the value starts from.
     global_root: Option<Atom>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
-    /// By the position of every name that means a declaration, the declaration's own name included.
+    /// The binding of every resolved name, by the name's position; declarations included.
     by_position: ByPosition,
     list: Vec<Binding>,
     shadowed: Shadowed,
-    /// How much of variables' values was copied to where they are used.
+    /// The total size of values copied to where variables are used.
     copied: Cell<usize>,
 }
 
-/// A place for each byte of the code: a table that is looked at for every name must cost no more than a look.
+/// A slot for each byte of the code, since a lookup happens for every name and must be cheap.
 #[derive(Debug, Default)]
 struct ByPosition {
-    /// One more than the binding; 0 where there is none.
+    /// The binding plus one; 0 where there is none.
     numbers: Vec<u32>,
 }
 
@@ -63,7 +63,7 @@ impl ByPosition {
     }
 }
 
-/// The scopes in which a name given to the code is declared again; at the end sorted and without those inside others.
+/// The scopes that redeclare a name given to the code; finally sorted, without scopes nested in others.
 #[derive(Debug, Default)]
 struct Shadowed {
     mcp: Vec<Span>,
@@ -84,7 +84,7 @@ impl Shadowed {
     fn finish(&mut self) {
         for scopes in [&mut self.mcp, &mut self.capabilities, &mut self.args] {
             scopes.sort_unstable_by_key(|scope| (scope.lo, std::cmp::Reverse(scope.hi)));
-            // Scopes lie side by side or in each other.
+            // Scopes are disjoint or nested.
             scopes.dedup_by(|inner, outer| inner.hi <= outer.hi);
         }
     }
@@ -104,7 +104,7 @@ impl Bindings {
         self.by_position.get(name.lo)
     }
 
-    /// Whether `name` at this place means something the code declares.
+    /// Whether `name` is shadowed at this position.
     pub(crate) fn is_shadowed(&self, name: &str, at: Span) -> bool {
         let scopes = match name {
             "mcp" => &self.shadowed.mcp,
@@ -115,7 +115,7 @@ impl Bindings {
         next > 0 && at.hi <= scopes[next - 1].hi
     }
 
-    /// What a variable was given, if it is never given anything else.
+    /// The value of a variable that is never reassigned.
     pub(crate) fn value(&self, binding: BindingId) -> Option<&Draft> {
         self.list
             .get(binding)
@@ -123,7 +123,7 @@ impl Bindings {
             .and_then(|binding| binding.value.as_ref())
     }
 
-    /// The undeclared name that a variable's value starts from.
+    /// The global that a variable's value starts from.
     pub(crate) fn global_root(&self, binding: BindingId) -> Option<&Atom> {
         self.list.get(binding)?.global_root.as_ref()
     }
@@ -140,7 +140,7 @@ impl Bindings {
         None
     }
 
-    /// Replaces a chain's variable by what it was given, as far as that is known.
+    /// Replaces a chain's variable by its value, as far as that is known.
     pub(crate) fn follow(&self, chain: Chain) -> Draft {
         let mut chain = chain;
         for _ in 0..MAX_ALIASES {
@@ -160,7 +160,7 @@ impl Bindings {
         Draft::Chain(chain)
     }
 
-    /// The part of a value that fields select, as long as not too much was copied already.
+    /// The part of a value that fields select, unless too much was copied already.
     fn copy(&self, value: &Draft, steps: &[Step]) -> Option<Draft> {
         let selected = select(value, steps)?;
         let copied = self.copied.get() + selected.size();
@@ -170,7 +170,7 @@ impl Bindings {
         })
     }
 
-    /// Like [`Bindings::follow`], for those who only care for chains.
+    /// Like [`Bindings::follow`], for chains only.
     pub(crate) fn follow_chain(&self, chain: Chain) -> Option<Chain> {
         match self.follow(chain) {
             Draft::Chain(chain) => Some(chain),

@@ -3,12 +3,12 @@
 
 use super::error::CompileError;
 
-/// So many functions may be inside of each other.
+/// How many nested generic functions are tried.
 const MOST_HEADS: usize = 8;
-/// No list of type parameters is longer; looking further from each `<` would take time that grows with the square.
+/// Longer lists of type parameters are ignored: scanning on from each `<` would be quadratic.
 const LONGEST_HEAD: usize = 512;
 
-/// The error of code that doesn't parse, or the one behind it that `parse` finds when heads of generic functions are blank.
+/// The error, or a later one that `parse` reports once the type parameters of generic functions are blanked out.
 pub(super) fn blame(
     code: &str,
     mut error: CompileError,
@@ -27,7 +27,7 @@ pub(super) fn blame(
     error
 }
 
-/// `<…>` before a parenthesis, at or before a place.
+/// The last `<…>(` that starts at or before a position.
 fn last_head_before(code: &str, place: usize) -> Option<std::ops::Range<usize>> {
     let bytes = code.as_bytes();
     let mut starts = (0..=place.min(code.len().saturating_sub(1))).rev().filter(|at| bytes[*at] == b'<');

@@ -1,4 +1,4 @@
-//! What makes two pieces of code the same: their tokens, whatever the white space, comments and formatting.
+//! The canonical form of code: its tokens, independent of white space, comments and formatting.
 
 use swc_common::{BytePos, Span};
 use swc_ecma_ast::{
@@ -20,7 +20,7 @@ pub fn code_hash(code: &str) -> Result<String, CompileError> {
     Ok(parsed.with_stack(|| canonical_hash(&parsed, &Links::default())))
 }
 
-/// The same with as many characters as an FQDN may ever need.
+/// The same hash with as many characters as the longest FQDN needs.
 pub fn long_code_hash(code: &str) -> Result<String, CompileError> {
     let parsed = Parsed::of(code)?;
     let mut hash = [0; LONGEST_HASH / 2];
@@ -31,12 +31,12 @@ pub fn long_code_hash(code: &str) -> Result<String, CompileError> {
     Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The hash of what the code is with its links put in.
+/// The hash of the linked code.
 pub(crate) fn canonical_hash(parsed: &Parsed<'_>, links: &Links<'_>) -> String {
     blake3::hash(&canonical(parsed, links)).to_hex().to_string()
 }
 
-/// The tokens of the code, one a line, with the semicolons that the parser reads where none is written.
+/// The tokens of the code, one per line, including automatically inserted semicolons.
 fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
     let Parsed { code, tokens, .. } = parsed;
     let mut ends = StatementEnds { code, missing: Vec::new() };
@@ -44,13 +44,13 @@ fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
     ends.missing.sort_unstable();
     ends.missing.dedup();
 
-    // Strings lose a quote, every token gets a line end.
+    // Strings lose a quote, and every token gains a line end.
     let mut canonical = Vec::with_capacity(code.len() + tokens.len());
     let bytes = code.as_bytes();
     let mut missing = &ends.missing[..];
     let mut links = links.list();
     let mut replaced_to = 0;
-    // Nothing but tokens comes before this.
+    // Everything before this is tokens.
     let mut plain_to = 0;
     for (index, token) in tokens.iter().enumerate() {
         let (start, end) = (offset(token.span.lo), offset(token.span.hi));
@@ -64,7 +64,7 @@ fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
                 missing = rest;
                 canonical.extend_from_slice(b";\n");
             }
-            // A link inside of one that was taken is dropped, as it is in the text.
+            // A link inside an applied one is dropped, as it is in the text.
             while let [link, rest @ ..] = links
                 && link.start() <= start
             {
@@ -94,7 +94,7 @@ fn canonical(parsed: &Parsed<'_>, links: &Links<'_>) -> Vec<u8> {
 fn push_text(canonical: &mut Vec<u8>, text: &[u8]) {
     match text {
         [] => return,
-        // Which quotes a string has is formatting; what is between them isn't.
+        // A string's quotes are formatting, its content isn't.
         [b'"' | b'\'', inner @ .., _] => {
             canonical.push(b'"');
             canonical.extend_from_slice(inner);
@@ -104,7 +104,7 @@ fn push_text(canonical: &mut Vec<u8>, text: &[u8]) {
     canonical.push(b'\n');
 }
 
-/// A comma that only ends a list; in an array it must not be a hole.
+/// A trailing comma; in an array it must not be an elision.
 fn is_trailing_comma(tokens: &[TokenAndSpan], index: usize) -> bool {
     let before = index.checked_sub(1).map(|before| tokens[before].token);
     match tokens.get(index + 1).map(|after| after.token) {
@@ -114,7 +114,7 @@ fn is_trailing_comma(tokens: &[TokenAndSpan], index: usize) -> bool {
     }
 }
 
-/// Where statements end with no semicolon written: `return\n1` is not `return 1`, though the tokens are the same.
+/// The positions of automatically inserted semicolons: `return\n1` isn't `return 1`, though the tokens are the same.
 struct StatementEnds<'a> {
     code: &'a str,
     missing: Vec<BytePos>,
@@ -136,11 +136,11 @@ macro_rules! statements_with_semicolon {
                 node.visit_children_with(self);
             })*
 
-            // No statement is in a type.
+            // Types contain no statements.
             fn visit_ts_type(&mut self, _: &swc_ecma_ast::TsType) {}
             fn visit_ts_interface_body(&mut self, _: &swc_ecma_ast::TsInterfaceBody) {}
 
-            // The declaration in the head of a loop has no semicolon of its own.
+            // The declaration in a loop's head has no semicolon.
             fn visit_for_head(&mut self, head: &swc_ecma_ast::ForHead) {
                 head.visit_children_with(&mut WithoutHead(self));
             }
@@ -166,7 +166,7 @@ statements_with_semicolon! {
     visit_ts_type_alias_decl: TsTypeAliasDecl,
 }
 
-/// Visits what is below the declaration in a loop's head, but not the declaration itself.
+/// Visits the children of the declaration in a loop's head, but not the declaration itself.
 struct WithoutHead<'a, 'b>(&'a mut StatementEnds<'b>);
 
 impl Visit for WithoutHead<'_, '_> {

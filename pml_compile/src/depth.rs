@@ -1,5 +1,5 @@
-//! Guards the recursive parser: an iterative scan that refuses code nested so deep that parsing, walking or dropping its
-//! tree could run out of stack. It never under-counts: where a `/` could be read in two ways that differ, it refuses.
+//! Guards the recursive parser: an iterative scan that refuses code nested so deeply that parsing, visiting or dropping its
+//! tree could overflow the stack. It never under-counts: where a `/` is ambiguous and it matters, it refuses the code.
 
 mod bytes;
 mod literals;
@@ -13,17 +13,17 @@ use words::{Word, classify};
 
 /// More nesting than any hand-written program has; the stack is sized for it.
 pub const MAX_DEPTH: usize = 400;
-/// Open `<` in one expression: each makes the parser try type arguments, at a cost that grows with the square.
+/// Open `<` in one expression: for each the parser tries type arguments, at quadratic cost.
 const MAX_ANGLES: usize = 16;
-/// A `<T>x` assertion is re-read by every one around it, so it counts as several levels.
+/// A `<T>x` assertion is parsed again by every enclosing one, so it counts as several levels.
 const ASSERTION_WEIGHT: usize = 8;
 
-/// What stood before the current token, as far as it decides what a `/` means and whether a statement can end here.
+/// The kind of the previous token, which decides what a `/` means and whether a statement can end here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Prev {
     Start,
     Operand,
-    /// An operand that may also be a modifier or an operator of types, so that a line end after it ends nothing.
+    /// An operand that may also be a modifier or a type operator, so that a line end after it ends no statement.
     Contextual,
     Async,
     Operator,
@@ -79,13 +79,13 @@ struct Scanner<'a> {
     prev: Prev,
     before_prev: Prev,
     line_break: bool,
-    /// Whether only blanks and comments stand before this place on its line.
+    /// Whether only blanks and comments precede this position on its line.
     line_start: bool,
-    /// The bytes read to find out where regular expressions would end.
+    /// The bytes scanned ahead to find the ends of possible regular expressions.
     looked_ahead: usize,
 }
 
-/// How deep the code is nested, in any of the forms that count; refuses what is deeper than [`MAX_DEPTH`].
+/// The nesting depth of the code; an error if it exceeds [`MAX_DEPTH`].
 pub(crate) fn check_depth(code: &str) -> Result<usize, CompileError> {
     let mut scanner = Scanner {
         code,
@@ -146,7 +146,7 @@ impl Scanner<'_> {
                 return Err(self.refuse(
                     self.at,
                     ErrorKind::TooComplex,
-                    format!("the code is nested too deep here (more than {MAX_DEPTH} levels)"),
+                    format!("the code is nested too deeply here (more than {MAX_DEPTH} levels)"),
                     "split it into smaller statements or functions",
                 ));
             }
@@ -230,7 +230,7 @@ impl Scanner<'_> {
                 self.frame.reading.behind_arrow();
                 self.operator(2, Prev::Operator);
             }
-            b'<' if rest.starts_with(b"<!--") => {
+            b'<' if rest.starts_with(b"<!--") && !self.bytes[..self.at].ends_with(b"<") => {
                 return Err(self.html_comment());
             }
             b'<' => {
@@ -251,7 +251,7 @@ impl Scanner<'_> {
             b'+' | b'-' if rest.get(1) == Some(&byte) => self.operator(2, Prev::Increment),
             b'!' if rest.get(1) != Some(&b'=') => self.operator(1, Prev::Bang),
             b'=' | b'!' | b'+' | b'-' | b'*' | b'%' | b'^' | b'~' | b'?' => {
-                // None of these can stand in type arguments, so a `<` before was a comparison; but `-1` is a type.
+                // None of these can be in type arguments, so an earlier `<` was a comparison; but `-1` is a type.
                 if byte != b'-' || self.is_behind_operand() {
                     self.frame.angles = 0;
                 }
@@ -302,7 +302,7 @@ impl Scanner<'_> {
         self.frames.push(std::mem::replace(&mut self.frame, inner));
     }
 
-    /// Leaves the current frame; what it was part of got one link longer (`f()()()`).
+    /// Leaves the current frame; the enclosing chain got one link longer (`f()()()`).
     fn pop(&mut self) -> Frame {
         let Some(outer) = self.frames.pop() else { return self.frame };
         self.outer_levels -= outer.levels();
@@ -350,7 +350,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes a word; true if it can nest anything.
+    /// Skips a word; true if it can nest anything.
     fn word(&mut self) -> bool {
         let start = self.at;
         self.at += 1;
@@ -372,7 +372,7 @@ impl Scanner<'_> {
             return false;
         }
         let word = &self.code[start..self.at];
-        // No word that means something is longer.
+        // No keyword is longer.
         let class = if self.prev == Prev::Dot || word.len() > 10 { Word::Plain } else { classify(word) };
         let continues = matches!(class, Word::Continuation | Word::Infix);
         let ends_before = self.prev == Prev::CloseBrace
@@ -430,7 +430,7 @@ impl Scanner<'_> {
             .is_some_and(|c| c.is_whitespace() || c == '\u{feff}')
     }
 
-    /// Passes a blank character outside ASCII; false if something else stands here.
+    /// Skips a non-ASCII blank; false if there is none.
     fn blank_character(&mut self) -> bool {
         if !self.is_blank_at(self.at) {
             return false;

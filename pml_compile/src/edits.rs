@@ -1,10 +1,10 @@
-//! Text with pieces replaced: all that the compiler writes is the source with edits, so that what isn't touched stays to the byte.
+//! Text edits: everything that the compiler writes is the source with edits, so that the rest stays the same to the byte.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What comes first where several edits meet: what ends before what starts, the inner end before the outer, the outer
-/// start before the inner, and all of them before the replacement of what follows.
+/// The order of edits at the same position: ends before starts, inner ends before outer ones, outer starts before inner
+/// ones, and all of them before a replacement of what follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Close { length: usize },
@@ -41,7 +41,7 @@ impl Edits {
         self.list.push(Edit { start: at, end: at, text: text.into(), rank: Rank::Insert });
     }
 
-    /// Puts text around a piece, which may have edits of its own inside.
+    /// Wraps a range, which may contain other edits.
     pub(crate) fn wrap(
         &mut self,
         range: Range<usize>,
@@ -60,13 +60,13 @@ impl Edits {
         });
     }
 
-    /// Removes a piece but keeps its line ends, so that the lines after it keep their numbers.
+    /// Removes a range but keeps its line ends, so that line numbers stay the same.
     pub(crate) fn remove(&mut self, code: &str, range: Range<usize>) {
         let kept = line_ends(code.get(range.clone()).unwrap_or_default());
-        // Behind a lone CR, an LF would be the end of the same line.
+        // After a lone CR, an LF would be part of the same line end.
         let before = code.get(..range.start).unwrap_or_default();
         let follows_cr = kept.starts_with('\n') && before.ends_with('\r');
-        // Other marks before may go as well, and blanks between them.
+        // Marks before it may be removed as well, and blanks between them.
         let left = before.trim_end_matches(|c: char| c == '!' || c.is_whitespace());
         let joins = kept.is_empty() && become_one(left, code.get(range.end..).unwrap_or_default());
         self.replace(range, if follows_cr || joins { format!(" {kept}") } else { kept });
@@ -76,7 +76,7 @@ impl Edits {
         self.list.append(&mut other.list);
     }
 
-    /// The text with all edits; an edit inside one that was applied before it in the text is dropped.
+    /// Applies all edits; an edit inside an already applied one is dropped.
     pub(crate) fn apply(&self, code: &str) -> String {
         let mut edits: Vec<&Edit> = self.list.iter().collect();
         edits.sort_by_key(|edit| (edit.start, edit.rank));
@@ -94,8 +94,8 @@ impl Edits {
     }
 }
 
-/// Whether the end of one text and the start of the next would be read as one thing: two words, `1.` with a letter behind,
-/// `--`, the start of a comment.
+/// Whether the end of one text and the start of the next would merge into one token: two words, `1.` and a letter, `--`, the
+/// start of a comment.
 fn become_one(left: &str, right: &str) -> bool {
     let meet =
         |end: fn(char) -> bool, start: fn(char) -> bool| left.ends_with(end) && right.starts_with(start);
@@ -109,10 +109,10 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '\\' | '\u{200c}' | '\u{200d}')
 }
 
-/// As many line ends as the text has, and nothing else.
+/// Only the line ends of the text.
 pub(crate) fn line_ends(text: &str) -> String {
     let mut ends = String::new();
-    // Most pieces have none, and bytes are quicker to look at than characters.
+    // Most texts have none, and bytes are faster to scan than characters.
     if !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2)) {
         return ends;
     }
@@ -120,7 +120,7 @@ pub(crate) fn line_ends(text: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\r' if chars.next_if_eq(&'\n').is_some() => ends.push_str("\r\n"),
-            // A lone CR could meet an LF and be one line end with it.
+            // A lone CR could merge with a following LF.
             '\n' | '\r' | '\u{2028}' | '\u{2029}' => ends.push('\n'),
             _ => {}
         }

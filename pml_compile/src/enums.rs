@@ -1,4 +1,4 @@
-//! Enums as the JavaScript they stand for: an object with a field for each member, and one back from each number.
+//! Enums as JavaScript: an object with a field for each member, and a reverse mapping for each numeric one.
 
 use rustc_hash::FxHashMap;
 use swc_common::{Span, Spanned};
@@ -9,13 +9,13 @@ use super::edits::{Edits, line_ends};
 use super::error::{CompileError, ErrorKind};
 use super::parse::{offset, range};
 
-/// The edits around an enum's initializers, and those of the names of earlier members in them. Lines are kept; what is
-/// left of types in the initializers is up to the caller.
+/// The edits around an enum's initializers, and of references to earlier members in them. Lines are kept; stripping types in
+/// the initializers is up to the caller.
 pub(super) fn enum_edits(code: &str, declaration: &TsEnumDecl) -> Result<Edits, CompileError> {
     let name = &declaration.id.sym;
     let mut edits = Edits::default();
     let mut text = format!("var {name}; (function ({name}) {{");
-    // Where the piece starts that `text` takes the place of, and where its lines aren't in there yet.
+    // The start of the range that `text` replaces, and of the part whose lines it doesn't have yet.
     let mut from = offset(declaration.span.lo);
     let mut at = from;
     let mut earlier: FxHashMap<String, bool> = FxHashMap::default();
@@ -52,7 +52,7 @@ pub(super) fn enum_edits(code: &str, declaration: &TsEnumDecl) -> Result<Edits, 
             }
             (None, Some((_, true))) => {
                 let message = "expected a value for this member of the enum";
-                let hint = Some("the member before it is a string, so there is nothing to count on from");
+                let hint = Some("the member before it is a string, so the next number is unknown");
                 return Err(CompileError::at(code, start, ErrorKind::Syntax, message, hint));
             }
         }
@@ -80,7 +80,7 @@ fn is_text(init: &Expr, earlier: &FxHashMap<String, bool>) -> bool {
     }
 }
 
-/// Writes the names of earlier members as the enum's fields.
+/// Qualifies the names of earlier members with the enum's name.
 struct MemberNames<'a> {
     code: &'a str,
     name: &'a str,
@@ -114,7 +114,7 @@ impl Visit for MemberNames<'_> {
         self.refuse_await(expr.span);
     }
 
-    // These have an `await` of their own.
+    // These can use `await` themselves.
     fn visit_function(&mut self, function: &Function) {
         self.inside_function(function.is_async, |names| function.visit_children_with(names));
     }
@@ -127,7 +127,7 @@ impl Visit for MemberNames<'_> {
 impl MemberNames<'_> {
     fn refuse_await(&mut self, span: Span) {
         let hint = Some("put the value into a variable before the enum");
-        let message = "`await` can't stand in an enum";
+        let message = "`await` isn't allowed in an enum";
         self.refused =
             Some(CompileError::at(self.code, offset(span.lo), ErrorKind::Unsupported, message, hint));
     }

@@ -1,4 +1,4 @@
-//! What the compiler says when it refuses code: where, what, and what to do instead.
+//! Compile errors: where, what is wrong, and what to do instead.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ pub enum ErrorKind {
     Unsupported,
     /// It is larger or nested deeper than the compiler takes.
     TooComplex,
-    /// The caller wanted to stop; nothing is wrong with the code.
+    /// The caller interrupted the compile; nothing is wrong with the code.
     Interrupted,
 }
 
-/// A refusal, with the place in the source (both counted from 1, columns in characters).
+/// An error with its position in the source (lines and columns start at 1, columns count characters).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct CompileError {
     pub kind: ErrorKind,
@@ -65,10 +65,10 @@ pub fn line_and_column(code: &str, offset: usize) -> (usize, usize) {
     (line, 1 + before[start..].trim_start_matches('\u{feff}').chars().count())
 }
 
-/// Gives places without starting from the top each time: from the nearest one that was asked for before.
+/// Computes lines and columns incrementally, from the nearest position that is already known.
 pub(crate) struct Places<'a> {
     code: &'a str,
-    /// Offset, line and column, in the order of the offsets.
+    /// Offset, line and column, sorted by offset.
     known: Vec<(usize, usize, usize)>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Places<'a> {
         if !self.code.is_char_boundary(offset) {
             return line_and_column(self.code, offset);
         }
-        // Mostly the last one, as the code is walked from its start to its end.
+        // Mostly the last one, as the code is visited in order.
         let after = match self.known.last() {
             Some(last) if last.0 <= offset => self.known.len(),
             _ => self.known.partition_point(|known| known.0 <= offset),
@@ -120,7 +120,7 @@ impl<'a> Places<'a> {
                     at += 2;
                     (*line, *column) = (*line + 1, 1);
                 }
-                // A byte order mark is no column, and only the first byte of a character is one.
+                // A byte order mark isn't a column, and a character is one column however many bytes it has.
                 0xEF if at == 1 && matches!(bytes.get(1..3), Some([0xBB, 0xBF])) => at += 2,
                 0x80..=0xBF => {}
                 _ => *column += 1,
@@ -129,7 +129,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// How many lines end in this text; CRLF counts once.
+/// The number of line ends in the text; CRLF counts once.
 pub(crate) fn count_line_ends(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut count = 0;
@@ -161,7 +161,7 @@ mod tests {
         let code = "\u{feff}a é\r\nb\n\nc d\u{2028}e";
         let mut places = Places::of(code);
         for (offset, _) in code.char_indices().chain([(3, 'a'), (0, ' ')]).chain(code.char_indices().rev()) {
-            // In the middle of a CRLF there is no place to ask for.
+            // No position is inside a CRLF.
             if !code[offset..].starts_with('\n') {
                 assert_eq!(places.at(offset), line_and_column(code, offset), "{offset}");
             }

@@ -1,4 +1,4 @@
-//! Code for what isn't written as code: a DAG of tasks, a tool with default arguments, and a pipeline of capabilities.
+//! Generates code for other sources: a DAG of tasks, a tool with default arguments, and a pipeline of capabilities.
 
 mod pipeline;
 
@@ -17,7 +17,7 @@ pub use pipeline::{Pipeline, PipelineSource, pipeline};
 #[error("{0}")]
 pub struct GenerateError(pub String);
 
-/// A workflow as data: tasks, and which must come before which.
+/// A workflow as data: tasks and their dependencies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Dag {
     pub tasks: Vec<DagTask>,
@@ -38,14 +38,14 @@ pub struct DagTask {
 
 /// `return await mcp.ns.tool({ …defaults, ...args })`
 pub fn tool_code(tool: &str, defaults: &Map<String, Json>) -> String {
-    // In the order of their names, whatever order the map keeps.
+    // Sorted by name, whatever order the map has.
     let defaults: BTreeMap<&String, &Json> = defaults.iter().collect();
     let fields: String =
         defaults.iter().map(|(name, value)| format!("{}: {}, ", key(name), literal(value))).collect();
     format!("return await {}({{ {fields}...args }});\n", callee(tool))
 }
 
-/// The code that runs a DAG: tasks that wait for the same others run side by side.
+/// The code that runs a DAG: tasks with the same dependencies run in parallel.
 pub fn dag_code(dag: &Dag) -> Result<String, GenerateError> {
     let mut waiting: BTreeMap<&str, (&DagTask, BTreeSet<&str>)> = BTreeMap::new();
     for task in &dag.tasks {
@@ -121,12 +121,12 @@ fn argument(
         ArgumentValue::Parameter { parameter_name } if parameter_name == "args" => Ok("args".to_owned()),
         ArgumentValue::Parameter { parameter_name } => {
             let path = path_of(parameter_name)
-                .ok_or_else(|| wrong(&format!("`{parameter_name}` is no parameter")))?;
+                .ok_or_else(|| wrong(&format!("`{parameter_name}` isn't a parameter")))?;
             Ok(format!("args{}", path.iter().map(|name| member(name)).collect::<String>()))
         }
         ArgumentValue::Reference { expression } => {
             let path = path_of(expression)
-                .ok_or_else(|| wrong(&format!("`{expression}` is no reference to a task")))?;
+                .ok_or_else(|| wrong(&format!("`{expression}` isn't a reference to a task")))?;
             let (root, fields) = path.split_first().ok_or_else(|| wrong("an empty reference"))?;
             let name = names.get(root.as_str()).ok_or_else(|| wrong(&format!("`{root}` isn't a task")))?;
             Ok(format!("{name}{}", fields.iter().map(|field| member(field)).collect::<String>()))
@@ -201,7 +201,7 @@ fn collect_references<'a>(value: &'a ArgumentValue, found: &mut BTreeSet<&'a str
     }
 }
 
-/// The steps of `a.b[0]["c d"]`; `None` for anything else, so that no code gets in through a path.
+/// The steps of `a.b[0]["c d"]`; `None` for anything else, so that a path can't inject code.
 fn path_of(text: &str) -> Option<Vec<String>> {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -255,7 +255,7 @@ fn member(name: &str) -> String {
 
 fn key(name: &str) -> String {
     match name {
-        // Written plainly, this key would set the prototype instead of a field.
+        // As a plain key, it would set the prototype instead of a field.
         "__proto__" => "[\"__proto__\"]".to_owned(),
         _ if is_identifier(name) => name.to_owned(),
         _ => Json::from(name).to_string(),

@@ -1,5 +1,5 @@
-//! Code that is small but could make the compiler take time or memory with the square of its size, or all of its stack.
-//! Without the limits these tests don't fail quickly: they run out of memory or crash.
+//! Small code that could make the compiler use quadratic time or memory, or overflow the stack. Without the limits these
+//! tests don't fail quickly: they run out of memory or crash.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn a_function_with_many_exits_is_refused_where_it_makes_too_many_ways() {
     let error = calls("f();mcp.a.c();").expect_err("too many");
     assert_eq!(error.kind, ErrorKind::TooComplex);
     assert!(
-        error.message.contains("too many ways") && error.hint.is_some() && error.column > 48_000,
+        error.message.contains("too many paths") && error.hint.is_some() && error.column > 48_000,
         "{error}"
     );
 }

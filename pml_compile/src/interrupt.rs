@@ -1,4 +1,4 @@
-//! Lets the caller stop a compile that lasts: it hands over a question, and the compiler asks it again and again.
+//! Lets the caller interrupt a long compile: it passes a callback, which the compiler polls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,12 +9,12 @@ thread_local! {
     static QUESTION: RefCell<Option<Rc<dyn Fn() -> bool>>> = const { RefCell::new(None) };
 }
 
-/// Does `work`; every compile in it ends with [`ErrorKind::Interrupted`] soon after `is_interrupted` says true.
+/// Runs `work`; every compile in it ends with [`ErrorKind::Interrupted`] soon after `is_interrupted` returns true.
 ///
-/// It is asked before and after each phase and inside those that can last. The parse can't be stopped, only bounded by
-/// [`MAX_CODE_BYTES`](super::MAX_CODE_BYTES). The question must return: in a Postgres backend it reads the pending flags
-/// (`InterruptPending`) and leaves `CHECK_FOR_INTERRUPTS` to the caller, once the error has come back, so that no jump
-/// crosses a Rust frame.
+/// It is polled before and after each phase and inside those that can be long. The parse can't be interrupted, only bounded
+/// by [`MAX_CODE_BYTES`](super::MAX_CODE_BYTES). The callback must return: in a Postgres backend it reads the pending flags
+/// (`InterruptPending`), and the caller runs `CHECK_FOR_INTERRUPTS` once it has the error, so that no `longjmp` crosses a
+/// Rust frame.
 ///
 /// ```
 /// use pml_compile::{ErrorKind, interruptible, references};
@@ -22,7 +22,7 @@ thread_local! {
 /// assert_eq!(error.kind, ErrorKind::Interrupted);
 /// ```
 pub fn interruptible<T>(is_interrupted: impl Fn() -> bool + 'static, work: impl FnOnce() -> T) -> T {
-    // Put back even when `work` panics, so that the next compile isn't asked about this one.
+    // Restored even when `work` panics, so that the callback doesn't affect the next compile.
     struct Before(Option<Rc<dyn Fn() -> bool>>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -33,7 +33,7 @@ pub fn interruptible<T>(is_interrupted: impl Fn() -> bool + 'static, work: impl 
     work()
 }
 
-/// An error if the caller wants to stop.
+/// An error if the caller interrupts the compile.
 pub(crate) fn check() -> Result<(), CompileError> {
     let question = QUESTION.with_borrow(Clone::clone);
     if question.is_some_and(|is_interrupted| is_interrupted()) {
@@ -59,7 +59,7 @@ mod tests {
         static ASKED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// How often a compile asks, if it is never interrupted.
+    /// How often a compile polls, if it is never interrupted.
     fn asked(code: &str) -> usize {
         ASKED.set(0);
         let never = || {
@@ -82,7 +82,7 @@ mod tests {
             let error =
                 interruptible(at_last, || compile(code, &CompileOptions::default())).expect_err("stops");
             assert_eq!(error.kind, ErrorKind::Interrupted);
-            assert_eq!(ASKED.get(), stop, "nobody is asked again after the answer");
+            assert_eq!(ASKED.get(), stop, "the callback isn't polled again after it returned true");
         }
     }
 

@@ -1,5 +1,5 @@
-//! The compiler, free of I/O: from an agent's TypeScript to everything the registry keeps about it. It links SWC, so only
-//! what compiles depends on it: the extension, and not the proxy.
+//! The compiler, without I/O: from an agent's TypeScript to everything that the registry stores about it. It links SWC, so
+//! the extension depends on it and the proxy doesn't.
 
 #![forbid(unsafe_code)]
 
@@ -52,17 +52,17 @@ pub fn references(code: &str) -> Result<References, CompileError> {
     Ok(Source::parse(code)?.references().clone())
 }
 
-/// The code with each reference that `lookup` knows replaced by its FQDN. Everything else keeps its bytes.
+/// The code with each reference that `lookup` contains replaced by its FQDN. Everything else stays the same to the byte.
 pub fn link(code: &str, lookup: &Lookup) -> Result<String, CompileError> {
     Ok(Source::parse(code)?.link(lookup))
 }
 
-/// The reverse of [`link`]: FQDNs become the names that `names` (FQDN → name) has for them today.
+/// The reverse of [`link`]: FQDNs are replaced by their current names (`names`: FQDN → name).
 pub fn display(code: &str, names: &HashMap<String, String>) -> Result<String, CompileError> {
     Ok(Source::parse(code)?.display(names))
 }
 
-/// The JSON Schema (2020-12) of `args`, from how the code uses it.
+/// The JSON Schema (2020-12) of `args`, inferred from the code.
 pub fn infer_parameters(code: &str) -> Result<serde_json::Value, CompileError> {
     Ok(Source::parse(code)?.infer_parameters())
 }
@@ -72,34 +72,34 @@ pub fn lift_literals(code: &str) -> Result<Lifted, CompileError> {
     Ok(Source::parse(code)?.lift_literals())
 }
 
-/// The code as JavaScript, with neither links nor probes.
+/// The code as JavaScript, without links and probes.
 pub fn without_types(code: &str) -> Result<String, CompileError> {
     Source::parse(code)?.without_types()
 }
 
-/// What the caller knows when it compiles.
+/// What the caller knows about the names in the code.
 #[derive(Debug, Clone, Default)]
 pub struct CompileOptions {
     /// The names in the code that are capabilities, and their FQDNs.
     pub lookup: Lookup,
-    /// What is known of the tools and capabilities it may call, by name or FQDN; gives the provides edges.
+    /// The schemas of tools and capabilities that the code may call, by name or FQDN.
     pub schemas: HashMap<String, ToolSchema>,
 }
 
-/// All that one parse of the code gives.
+/// Everything that is derived from the code.
 #[derive(Debug, Clone)]
 pub struct Compiled {
     pub references: References,
-    /// The code with FQDNs in the place of names.
+    /// The code with names replaced by FQDNs.
     pub linked: String,
     /// The canonical hash of `linked`.
     pub linked_hash: String,
     pub structure: Structure,
-    /// The JSON Schema of `args`, from how the code uses it.
+    /// The JSON Schema of `args`, inferred from the code.
     pub parameters: Parameters,
-    /// The JSON Schema of what the code returns, if it can be told.
+    /// The JSON Schema of what the code returns, if it can be inferred.
     pub output: Option<serde_json::Value>,
-    /// JavaScript that reports its path: the body of an async function, line by line the code it was made from.
+    /// JavaScript that reports its path: the body of an async function, with the same line numbers as the code.
     pub executable: String,
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn lift(parsed: &Parsed<'_>, bindings: &Bindings) -> Lifted {
             }
         });
         let replacement = match kind {
-            // The type says that it must be given: there is nothing else to take.
+            // The `!` makes it required: a secret has no default.
             LiftedKind::Secret => format!("args.{parameter}!"),
             LiftedKind::Setting => format!("(args.{parameter} ?? {text})"),
         };
@@ -85,9 +85,9 @@ struct Finder<'a> {
     found: Vec<(Span, String, LiftedKind)>,
     /// Secrets that are defaults of parameters, and the names of those.
     dropped: Vec<(Span, String)>,
-    /// Names that are parameters already.
+    /// Names of existing parameters.
     used: BTreeSet<String>,
-    /// What the value that comes next is called.
+    /// The name for the next value.
     name: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl Finder<'_> {
         chain.is_some_and(|chain| matches!(&chain.root, Root::Global(name) if *name == *"args"))
     }
 
-    /// Removes the default of a parameter, from the end of what it is a default for, if it is a secret.
+    /// Removes the default of a parameter if it is a secret.
     fn drop_secret(&mut self, name: Option<&str>, default: &Expr, from: BytePos) {
         if let Expr::Lit(Lit::Str(text)) = unwrap(default)
             && text_of(text).is_some_and(|text| is_secret(name.unwrap_or_default(), text))
@@ -116,7 +116,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A parameter taken out of `args`, which has its name already.
+    /// A field destructured from `args`, which already has a name.
     fn parameter(&mut self, property: &ObjectPatProp) {
         match property {
             ObjectPatProp::Assign(assign) => {
@@ -161,7 +161,7 @@ impl Finder<'_> {
     }
 }
 
-/// What the last field of a chain is called.
+/// The name of the last field of a chain.
 fn last_name(expr: &Expr) -> Option<String> {
     match unwrap(expr) {
         Expr::Ident(name) => Some(name.sym.as_str().to_owned()),
@@ -184,7 +184,7 @@ impl Visit for Finder<'_> {
         match expr {
             Expr::Lit(literal) => self.literal(literal),
             Expr::Tpl(template) if template.exprs.is_empty() => self.template(template),
-            // What is a fallback of a parameter already was lifted before, and only a secret has to go.
+            // The fallback of a parameter is lifted already; only a secret has to be removed.
             Expr::Bin(binary)
                 if self.is_from_args(&binary.left) && matches!(unwrap(&binary.right), Expr::Lit(_)) =>
             {
@@ -268,7 +268,7 @@ impl Visit for Finder<'_> {
     }
 
     fn visit_expr_stmt(&mut self, statement: &ExprStmt) {
-        // A directive like 'use strict' is no value.
+        // A directive like 'use strict' isn't a value.
         if !matches!(&*statement.expr, Expr::Lit(_)) {
             statement.visit_children_with(self);
         }

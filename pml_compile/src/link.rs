@@ -1,4 +1,4 @@
-//! Linking: names become FQDNs where the code is saved, and names again where people and agents read it.
+//! Linking: names are replaced by FQDNs when code is saved, and FQDNs by current names when it is displayed.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use super::edits::{Edits, line_ends};
 use super::names::is_identifier;
 use super::references::{Reference, References, Written};
 
-/// What the names in the code were found to be: name → FQDN.
+/// The capabilities that names in the code refer to: name → FQDN.
 pub type Lookup = HashMap<String, String>;
 
 impl Reference {
-    /// The FQDN that this reference means: its own, or that of the first name that is a capability.
+    /// The FQDN of this reference: its own, or that of the first candidate that is a capability.
     pub fn target<'a>(&'a self, lookup: &'a Lookup) -> Option<&'a str> {
         self.fqdn
             .as_deref()
@@ -18,25 +18,25 @@ impl Reference {
     }
 }
 
-/// One piece of code and the reference that takes its place.
+/// A range of the code and the reference that replaces it.
 pub(crate) struct Link<'a> {
     reference: &'a Reference,
-    /// The piece as it was.
+    /// The replaced text.
     old: &'a str,
-    /// Where the name is looked up: `mcp` or `capabilities`.
+    /// The object that has the name: `mcp` or `capabilities`.
     root: &'static str,
     /// `["name"]` or `.namespace.action`
     member: String,
 }
 
-/// All the pieces that change, in the order of the code.
+/// All replacements, in source order.
 #[derive(Default)]
 pub(crate) struct Links<'a> {
     list: Vec<Link<'a>>,
 }
 
 impl<'a> Links<'a> {
-    /// Puts FQDNs in the place of names.
+    /// Replaces names by FQDNs.
     pub(crate) fn to_fqdns(code: &'a str, references: &'a References, lookup: &Lookup) -> Self {
         Self::of(code, references, |reference| match &reference.fqdn {
             Some(_) => None,
@@ -44,7 +44,7 @@ impl<'a> Links<'a> {
         })
     }
 
-    /// Puts today's names in the place of FQDNs (`names`: FQDN → name).
+    /// Replaces FQDNs by current names (`names`: FQDN → name).
     pub(crate) fn to_names(
         code: &'a str,
         references: &'a References,
@@ -84,7 +84,7 @@ impl<'a> Links<'a> {
         for Link { reference, old, root, member } in &self.list {
             let text = match reference.written {
                 Written::Shorthand => format!("{old}: {root}{member}"),
-                // Before the member, a line end ends nothing, whatever follows the expression.
+                // A line end before the member can't end a statement.
                 _ => format!("{root}{}{member}", line_ends(old)),
             };
             edits.replace(reference.start..reference.end, text);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// `readJson` → `read_json`, `HTTPGet` → `http_get`; what is snake_case already stays.
+/// `readJson` → `read_json`, `HTTPGet` → `http_get`; snake_case is left as it is.
 pub fn snake_case(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(|byte| byte.is_ascii_uppercase() || byte >= 0x80) {
         return Cow::Borrowed(name);
@@ -40,7 +40,7 @@ pub(crate) fn plain_candidates(name: &str) -> Vec<String> {
     if snake == name { vec![name.to_owned()] } else { vec![name.to_owned(), snake.into_owned()] }
 }
 
-/// Splits `name@version`; the version keeps no `@`.
+/// Splits `name@version`; the version has no `@`.
 pub(crate) fn split_version(text: &str) -> (&str, Option<&str>) {
     match text.split_once('@') {
         Some((name, version)) if !name.is_empty() && !version.is_empty() => (name, Some(version)),

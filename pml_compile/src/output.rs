@@ -1,4 +1,4 @@
-//! What the code gives back: a JSON Schema from its `return` statements, as far as they can be read without running it.
+//! Infers the JSON Schema of the result from the code's `return` statements, as far as that is possible statically.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,10 +15,10 @@ use super::provides::ToolSchema;
 use super::references::References;
 use super::value::{Chain, Draft, Key, Root, draft_of};
 
-/// What returns more kinds of things than this returns anything.
+/// Beyond this many alternatives the result can be anything.
 const MAX_ALTERNATIVES: usize = 32;
 
-/// The schema of what the code returns; `None` if nothing can be said about it.
+/// The schema of what the code returns; `None` if nothing is known about it.
 pub(crate) fn infer(
     parsed: &Parsed<'_>,
     bindings: &Bindings,
@@ -51,12 +51,12 @@ impl Visit for Finder<'_> {
     noop_visit_type!();
 
     fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
-        // A bare `return` gives null.
+        // A bare `return` returns null.
         let value = statement.arg.as_deref();
         self.returned.push(value.map_or(Draft::Literal(Json::Null), |value| draft_of(self.bindings, value)));
     }
 
-    // Statements are in no expression but functions, and what those return is not what the code returns.
+    // Only functions contain statements in expressions, and their `return` isn't the code's.
     fn visit_expr(&mut self, _: &Expr) {}
     fn visit_function(&mut self, _: &Function) {}
     fn visit_class(&mut self, _: &Class) {}
@@ -82,7 +82,7 @@ impl Known<'_> {
     }
 
     fn object(&self, fields: Vec<(Atom, Draft)>) -> Option<Shape> {
-        // What is spread into it adds fields that can't be seen.
+        // A spread adds unknown fields.
         let is_seen = fields.iter().all(|(name, _)| *name != *"...");
         let fields: BTreeMap<String, Field> = fields
             .into_iter()
@@ -95,7 +95,7 @@ impl Known<'_> {
         (is_seen || !fields.is_empty()).then_some(Shape::Object(fields))
     }
 
-    /// The result of a tool or capability whose schema says what it gives, or a field of that.
+    /// The result of a tool or capability with a known output schema, or a field of it.
     fn chain(&self, chain: &Chain) -> Option<Json> {
         let Root::Call(call) = chain.root else { return None };
         let reference = &self.references.found[*self.references.by_call.get(&call)?];
@@ -111,13 +111,13 @@ impl Known<'_> {
     }
 }
 
-/// What a value can be, before it is written as a schema.
+/// The type of a value, before it is written as a schema.
 #[derive(Debug, PartialEq)]
 enum Shape {
     Anything,
     Type(&'static str),
     Object(BTreeMap<String, Field>),
-    /// What a tool's schema says.
+    /// A tool's schema.
     Known(Json),
     OneOf(Vec<Shape>),
 }
@@ -129,7 +129,7 @@ struct Field {
 }
 
 impl Shape {
-    /// What is one or the other. Objects become one, with all fields, that requires those that both require.
+    /// The union of two types. Two objects are merged: all fields, of which those are required that both require.
     fn or(self, other: Shape) -> Shape {
         if self == other {
             return self;
@@ -152,7 +152,7 @@ impl Shape {
         }
     }
 
-    /// An object that a tool's schema describes, so that it can become one with others.
+    /// The object type of a tool's schema, so that it can be merged with others.
     fn opened(self) -> Shape {
         let Shape::Known(Json::Object(mut schema)) = self else { return self };
         if schema.get("type").is_none_or(|name| name != "object") {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(output("return await mcp.fs.unknown(args)"), None);
     }
 
-    /// However often the alternatives change, they don't lie in each other.
+    /// Alternatives are never nested, however many there are.
     #[test]
     fn many_returns_are_no_deep_schema() {
         let either = |count: usize| {

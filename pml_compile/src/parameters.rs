@@ -1,8 +1,8 @@
-//! Parameters: a JSON Schema of the capability's input, read off from TypeScript types, from the schemas of the tools that
-//! get it, and from how the code uses `args`.
+//! Infers the JSON Schema of the capability's input from TypeScript types, from the schemas of the tools that it is passed to,
+//! and from how the code uses `args`.
 //!
-//! Required is only what the code can't do without: what a type says is there, what a tool requires, and what would throw if
-//! it weren't there, in code that runs in any case. A call that would have worked must not be refused.
+//! A parameter is required only if the code can't work without it: a type says that it is present, a tool requires it, or code
+//! that always runs would throw. A call that would have worked must not be refused.
 
 mod schema;
 mod tools;
@@ -34,12 +34,36 @@ pub(crate) use tools::Called;
 
 /// The schema of what the code expects in `args`.
 pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings, called: &Called<'_>) -> Parameters {
-    let types = DeclaredTypes::of(parsed.statements());
-    let mut inference = Inference { bindings, called, types, root: Parameter::default(), is_certain: true };
+    let mut inference = Inference {
+        bindings,
+        called,
+        types: DeclaredTypes::of(parsed),
+        root: Parameter::default(),
+        is_certain: true,
+        assigned: Vec::new(),
+    };
     for statement in parsed.statements() {
         statement.visit_with(&mut inference);
     }
+    for name in &inference.assigned {
+        inference.root.replace_field(name);
+    }
     Parameters { root: inference.root }
+}
+
+/// Whether every object has a member of this name.
+fn is_inherited(name: &str) -> bool {
+    matches!(
+        name,
+        "__proto__"
+            | "constructor"
+            | "hasOwnProperty"
+            | "isPrototypeOf"
+            | "propertyIsEnumerable"
+            | "toLocaleString"
+            | "toString"
+            | "valueOf"
+    )
 }
 
 struct Inference<'a> {
@@ -47,8 +71,10 @@ struct Inference<'a> {
     called: &'a Called<'a>,
     types: DeclaredTypes<'a>,
     root: Parameter,
-    /// What is looked at runs in any case, and what it throws ends the run.
+    /// The visited code always runs, and an exception in it ends the run.
     is_certain: bool,
+    /// The fields of `args` that the code assigns to.
+    assigned: Vec<String>,
 }
 
 impl Inference<'_> {
@@ -58,24 +84,29 @@ impl Inference<'_> {
         self.is_certain = before;
     }
 
+    /// Visits code that a `?.` in the chain may skip.
+    fn skippable(&mut self, chain: &Expr, look: impl FnOnce(&mut Self)) {
+        if chain.is_opt_chain() { self.maybe(look) } else { look(self) }
+    }
+
     /// Whether an expression is `args` itself.
     fn is_whole(&self, expr: &Expr) -> bool {
         self.path(expr).is_some_and(|steps| steps.is_empty())
     }
 
-    /// Would throw without it.
+    /// The code would throw without it.
     fn needs(&mut self, expr: &Expr) {
         let is_certain = self.is_certain;
         self.note(expr, |parameter| parameter.needed |= is_certain);
     }
 
-    /// Throws without it, on purpose.
+    /// The code checks for it and throws.
     fn insists(&mut self, expr: &Expr) {
         let is_certain = self.is_certain;
         self.note(expr, |parameter| parameter.insisted |= is_certain);
     }
 
-    /// The steps from `args` to what an expression means; `None` if it doesn't come from `args`.
+    /// The steps from `args` to the value of an expression; `None` if it doesn't come from `args`.
     fn path(&self, expr: &Expr) -> Option<Vec<Step>> {
         // Most expressions come from elsewhere.
         global_root(self.bindings, expr).filter(|name| **name == *"args")?;
@@ -84,9 +115,9 @@ impl Inference<'_> {
         matches!(&chain.root, Root::Global(name) if *name == *"args").then_some(chain.steps)
     }
 
-    /// The parameter at the end of a path; `None` for `args` itself and behind a key known only when the code runs.
+    /// The parameter at the end of a path; `None` for `args` itself and after a key known only at run time.
     fn parameter(&mut self, steps: &[Step]) -> Option<&mut Parameter> {
-        let is_certain = self.is_certain;
+        let mut is_certain = self.is_certain;
         let mut parameter = &mut self.root;
         for (index, step) in steps.iter().enumerate() {
             if index > 0 {
@@ -94,13 +125,18 @@ impl Inference<'_> {
                 parameter.needed |= is_certain && !step.optional;
             }
             parameter = match &step.key {
-                Key::Index(_) => parameter.item(),
+                // A requirement of one element needn't hold for the others.
+                Key::Index(index) => {
+                    is_certain = false;
+                    parameter.element(*index)
+                }
                 Key::Dynamic => {
                     parameter.is_open = true;
                     return None;
                 }
-                // A string and an array have a length, so it says nothing about fields.
+                // Strings and arrays have a length, so it isn't a field.
                 key if index > 0 && key.as_text() == Some("length") => return None,
+                key if key.as_text().is_some_and(is_inherited) => return None,
                 key => parameter.field(key.as_text()?),
             };
         }
@@ -115,7 +151,7 @@ impl Inference<'_> {
         true
     }
 
-    /// A value that goes somewhere.
+    /// Notes that a value is used.
     fn used(&mut self, expr: &Expr) {
         self.root.is_open |= self.is_whole(expr);
         self.note(expr, |_| {});
@@ -154,7 +190,7 @@ impl Inference<'_> {
         if let Some(annotation) = annotation {
             self.declare_at(steps, &annotation.type_ann);
         }
-        // Taking fields out of what isn't there throws.
+        // Destructuring undefined throws.
         if matches!(pattern, Pat::Object(_) | Pat::Array(_)) {
             let is_certain = self.is_certain;
             if let Some(parameter) = self.parameter(steps) {
@@ -175,6 +211,7 @@ impl Inference<'_> {
                             let parameter = self.parameter(&path);
                             if let (Some(parameter), Some(default)) = (parameter, &assign.value) {
                                 parameter.set_default(default_of(&assign.key.id.sym, default));
+                                parameter.replaced = true;
                             }
                         }
                         ObjectPatProp::KeyValue(pair) => match prop_name(&pair.key) {
@@ -186,16 +223,19 @@ impl Inference<'_> {
                 }
             }
             Pat::Array(array) => {
-                self.parameter(&inner(Key::Index(0)));
-                for element in array.elems.iter().flatten().filter(|element| !matches!(element, Pat::Rest(_)))
-                {
-                    self.pattern(element, &inner(Key::Index(0)));
+                for (index, element) in array.elems.iter().enumerate() {
+                    match element {
+                        None | Some(Pat::Rest(_)) => {}
+                        Some(Pat::Assign(assign)) => self.pattern(&assign.left, &inner(Key::Index(index))),
+                        Some(element) => self.pattern(element, &inner(Key::Index(index))),
+                    }
                 }
             }
             Pat::Assign(assign) => {
                 let name = steps.last().and_then(|step| step.key.as_text()).unwrap_or_default();
                 if let Some(parameter) = self.parameter(steps) {
                     parameter.set_default(default_of(name, &assign.right));
+                    parameter.replaced = true;
                 }
                 self.pattern(&assign.left, steps);
             }
@@ -216,8 +256,11 @@ impl Inference<'_> {
                 for (side, other) in sides {
                     match literal_json(other) {
                         Some(literal) => self.has_type(side, json_type(&literal)),
-                        // Two values are compared as numbers, more often than not; added, they can be anything.
-                        None if binary.op != Add => self.has_type(side, "number"),
+                        // Numbers are compared, and strings like dates; `+` takes anything.
+                        None if binary.op != Add => {
+                            self.has_type(side, "number");
+                            self.has_type(side, "string");
+                        }
                         None => {}
                     }
                 }
@@ -236,18 +279,18 @@ impl Inference<'_> {
                     self.needs(&binary.right);
                 }
             }
-            InstanceOf => {}
+            InstanceOf => drop(self.note(&binary.left, Parameter::ask_type)),
         }
     }
 
-    /// Both sides; the right one of `&&`, `||` and `??` needn't run. Asking after `args` as a whole hands nothing on.
+    /// Visits both sides; the right one of `&&`, `||` and `??` may not run. A test of `args` itself doesn't pass it on.
     fn operands(&mut self, binary: &BinExpr) {
         use BinaryOp::*;
-        let only_asked = matches!(binary.op, EqEq | EqEqEq | NotEq | NotEqEq | LogicalAnd | InstanceOf);
+        let only_asked = is_equality(binary.op) || matches!(binary.op, LogicalAnd | InstanceOf);
         if only_asked && self.is_whole(&binary.left) {
             self.inside_chain(&binary.left);
         } else {
-            binary.left.visit_with(self);
+            self.compared(&binary.left, binary.op);
         }
         let is_key_known = static_text(&binary.left).is_some();
         match binary.op {
@@ -255,16 +298,24 @@ impl Inference<'_> {
                 self.maybe(|inside| binary.right.visit_with(inside));
             }
             In if is_key_known && self.is_whole(&binary.right) => self.inside_chain(&binary.right),
-            EqEq | EqEqEq | NotEq | NotEqEq if self.is_whole(&binary.right) => {
-                self.inside_chain(&binary.right);
+            op if is_equality(op) && self.is_whole(&binary.right) => self.inside_chain(&binary.right),
+            _ => self.compared(&binary.right, binary.op),
+        }
+    }
+
+    /// Visits an operand; comparisons with `typeof` are handled already.
+    fn compared(&mut self, operand: &Expr, op: BinaryOp) {
+        match unwrap(operand) {
+            Expr::Unary(unary) if unary.op == UnaryOp::TypeOf && is_equality(op) => {
+                unary.arg.visit_with(self);
             }
-            _ => binary.right.visit_with(self),
+            _ => operand.visit_with(self),
         }
     }
 
     fn equality(&mut self, side: &Expr, other: &Expr) {
         match unwrap(other) {
-            Expr::Lit(Lit::Null(_)) => self.may_be_absent(side),
+            Expr::Lit(Lit::Null(_)) => self.has_type(side, "null"),
             Expr::Ident(name) if name.sym == *"undefined" => self.may_be_absent(side),
             other => match (unwrap(side), literal_json(other)) {
                 (Expr::Unary(unary), Some(serde_json::Value::String(name)))
@@ -281,7 +332,7 @@ impl Inference<'_> {
         }
     }
 
-    /// What a call says about its callee's object and its arguments; true if the callee was looked at.
+    /// What a call says about its callee's object and its arguments; true if the callee was handled.
     fn call(&mut self, callee: &Expr, args: &[ExprOrSpread]) -> bool {
         let callee = unwrap(callee);
         let Some((member, _, is_optional)) = as_member(callee) else { return false };
@@ -290,7 +341,17 @@ impl Inference<'_> {
             && self.bindings.binding_at(object.span).is_none()
         {
             match (&*object.sym, &*method.sym) {
-                ("Math", _) => args.iter().for_each(|argument| self.has_type(&argument.expr, "number")),
+                ("Math", _) => {
+                    for argument in args {
+                        match argument.spread {
+                            None => self.has_type(&argument.expr, "number"),
+                            Some(_) => drop(self.note(&argument.expr, |list| {
+                                list.add_type("array");
+                                list.item().add_type("number");
+                            })),
+                        }
+                    }
+                }
                 ("JSON", "parse") => {
                     self.has_type(&first.expr, "string");
                     self.needs(&first.expr);
@@ -304,7 +365,14 @@ impl Inference<'_> {
             }
         }
         match self.path(&member.obj) {
-            Some(steps) if !steps.is_empty() => {
+            Some(mut steps) if steps.is_empty() => {
+                let name = args.first().and_then(|argument| static_text(&argument.expr));
+                let Some(name) = name.filter(|_| method.sym == *"hasOwnProperty") else { return false };
+                steps.push(Step { key: Key::Text(name.into()), span: member.span, optional: false });
+                self.may_be_absent_at(&steps);
+                true
+            }
+            Some(steps) => {
                 let is_certain = self.is_certain;
                 if let Some(parameter) = self.parameter(&steps) {
                     parameter.optional |= is_optional;
@@ -319,14 +387,14 @@ impl Inference<'_> {
         }
     }
 
-    /// The types in a chain whose fields are noted, what its keys are computed from, and what it starts from.
+    /// Visits the casts in a chain, its computed keys and its root; its fields are noted already.
     fn inside_chain(&mut self, expr: &Expr) {
         let mut expr = expr;
         loop {
             expr = match (as_member(expr), as_cast(expr)) {
                 (Some((member, ..)), _) => {
                     if let MemberProp::Computed(computed) = &member.prop {
-                        computed.expr.visit_with(self);
+                        self.skippable(expr, |inside| computed.expr.visit_with(inside));
                     }
                     &member.obj
                 }
@@ -352,7 +420,7 @@ impl Inference<'_> {
     }
 
     fn declare_at(&mut self, steps: &[Step], declared: &TsType) {
-        // Where the code may never come, a type says what it is, not that it is there.
+        // In code that may not run, a type says what it is, not that it is present.
         let is_certain = self.is_certain || steps.is_empty();
         let types = std::mem::take(&mut self.types);
         let parameter = if steps.is_empty() { Some(&mut self.root) } else { self.parameter(steps) };
@@ -364,11 +432,25 @@ impl Inference<'_> {
         self.types = types;
     }
 
-    /// `args.x += 1` uses what it changes; `args.x = 1` doesn't.
+    /// The name in `args.name`.
+    fn field_of_args(&self, target: &Expr) -> Option<String> {
+        match &self.path(target)?[..] {
+            [step] => step.key.as_text().map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    /// `args.x += 1` reads what it changes; `args.x = 1` doesn't.
     fn changed(&mut self, assignment: &AssignExpr) {
         let AssignTarget::Simple(SimpleAssignTarget::Member(member)) = &assignment.left else { return };
+        if global_root(self.bindings, &member.obj).is_none_or(|name| **name != *"args") {
+            return;
+        }
         let target = Expr::Member(member.clone());
+        let field = self.field_of_args(&target);
+        self.assigned.extend(field);
         match assignment.op {
+            AssignOp::Assign => {}
             AssignOp::NullishAssign | AssignOp::OrAssign => self.fallback(&target, &assignment.right),
             AssignOp::AndAssign => self.may_be_absent(&target),
             AssignOp::AddAssign => match literal_json(&assignment.right) {
@@ -379,7 +461,7 @@ impl Inference<'_> {
         }
     }
 
-    /// A condition asks whether something is there.
+    /// A condition tests whether a value is present.
     fn condition(&mut self, test: &Expr) {
         match unwrap(test) {
             Expr::Unary(unary) if unary.op == UnaryOp::Bang => self.condition(&unary.arg),
@@ -388,7 +470,7 @@ impl Inference<'_> {
         }
     }
 
-    /// The test of a complaint: what isn't there is complained about.
+    /// The test of an `if` that throws: what it tests for must be present.
     fn complaint(&mut self, test: &Expr) {
         use BinaryOp::*;
         match unwrap(test) {
@@ -399,7 +481,7 @@ impl Inference<'_> {
                 self.complaint(&binary.left);
                 self.complaint(&binary.right);
             }
-            Expr::Bin(binary) if matches!(binary.op, EqEq | EqEqEq | NotEq | NotEqEq) => {
+            Expr::Bin(binary) if is_equality(binary.op) => {
                 for (side, other) in [(&binary.left, &binary.right), (&binary.right, &binary.left)] {
                     let is_equal = matches!(binary.op, EqEq | EqEqEq);
                     match (unwrap(side), unwrap(other)) {
@@ -423,6 +505,11 @@ impl Inference<'_> {
     }
 }
 
+fn is_equality(op: BinaryOp) -> bool {
+    use BinaryOp::*;
+    matches!(op, EqEq | EqEqEq | NotEq | NotEqEq)
+}
+
 /// `x as T`, `x satisfies T` and `<T>x`
 fn as_cast(expr: &Expr) -> Option<(&Expr, &TsType)> {
     match expr {
@@ -433,7 +520,7 @@ fn as_cast(expr: &Expr) -> Option<(&Expr, &TsType)> {
     }
 }
 
-/// A default as the schema shows it; a secret is none.
+/// A default for the schema; secrets are left out.
 fn default_of(name: &str, default: &Expr) -> Option<serde_json::Value> {
     literal_json(default).filter(|value| !value.as_str().is_some_and(|text| is_secret(name, text)))
 }

@@ -1,4 +1,4 @@
-//! The one parse: text to syntax tree, with the refusals that need no analysis (size, depth, modules, reserved names).
+//! Parsing: text to syntax tree, with the checks that need no analysis (size, depth, modules, reserved names).
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ pub const MAX_CODE_BYTES: usize = 256 * 1024;
 const NO_MODULES: &str =
     "call tools through `mcp.server.tool(…)` and other capabilities through `capabilities.name(…)`";
 
-/// Parsed code. Every statement is one: module declarations other than those of types were refused.
+/// Parsed code. Module declarations other than type-only ones were refused.
 pub(crate) struct Parsed<'a> {
     pub(crate) code: &'a str,
     pub(crate) items: Vec<ModuleItem>,
@@ -88,7 +88,7 @@ impl<'a> Parsed<'a> {
         Ok(parsed)
     }
 
-    /// Does `work`, which walks the tree, on a stack that is large enough for that.
+    /// Runs `work`, which visits the tree, on a large enough stack.
     pub(crate) fn with_stack<T>(&self, work: impl FnOnce() -> T) -> T {
         with_stack_for(self.levels, work)
     }
@@ -107,28 +107,28 @@ impl<'a> Parsed<'a> {
 
 impl Drop for Parsed<'_> {
     fn drop(&mut self) {
-        // Trees are dropped level by level, as they are walked.
+        // Dropping a tree is recursive too.
         let items = std::mem::take(&mut self.items);
         with_stack_for(self.levels, || drop(items));
     }
 }
 
-/// The parser has `unreachable!`s that some broken input does reach; here that is one more syntax error.
+/// Turns a panic of the parser, whose `unreachable!`s some broken input reaches, into a syntax error.
 fn without_panics<T>(
     code: &str,
     parse: impl FnOnce(&str) -> Result<T, CompileError>,
 ) -> Result<T, CompileError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| parse(code))).unwrap_or_else(|_| {
-        let message = "the code can't be parsed, and the parser couldn't say where";
+        let message = "the code can't be parsed, and the position of the error is unknown";
         let hint = Some("look for a broken escape in a string or template");
         Err(CompileError::at(code, 0, ErrorKind::Syntax, message, hint))
     })
 }
 
-/// Parses what was made of code, as JavaScript: with no types to try, no error is forgotten. The lines are the same, the
-/// columns aren't.
+/// Parses the executable as JavaScript: without types the parser doesn't backtrack, so no error is lost. Lines are the same
+/// as in the code, columns aren't.
 pub(crate) fn check_again(code: &str, executable: &str) -> Result<(), CompileError> {
-    // The probes nest, so what was just not too deep can be now; it has been parsed before.
+    // Probes add nesting, so the limit doesn't apply: the code has passed it.
     let Ok(levels) = check_depth(executable) else { return Ok(()) };
     let syntax = Syntax::Es(EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() });
     let parse = |executable: &str| parse_module(executable, syntax).map(drop);
@@ -156,7 +156,7 @@ fn parse_module(code: &str, syntax: Syntax) -> Result<(Module, Vec<TokenAndSpan>
     }
     let end = BytePos(1 + code.len() as u32);
     let lexer = Lexer::new(syntax, EsVersion::latest(), StringInput::new(code, BytePos(1), end), None);
-    // About one token in four bytes.
+    // About one token per four bytes.
     let mut parser = Parser::new_from(Capturing::with_capacity(lexer, code.len() / 4));
     let module = parser.parse_module();
     let tokens = parser.input_mut().iter_mut().take();
@@ -165,6 +165,10 @@ fn parse_module(code: &str, syntax: Syntax) -> Result<(Module, Vec<TokenAndSpan>
         parser.take_errors().into_iter().find(|error| !matches!(error.kind(), SyntaxError::ReturnNotAllowed));
     match (module, recovered) {
         (Ok(module), None) => Ok((module, tokens)),
+        // The parser reads a final `module` as a declaration, unless a line end follows.
+        (Err(fatal), _) if matches!(fatal.kind(), SyntaxError::Eof) && !code.ends_with('\n') => {
+            parse_module(&[code, "\n"].concat(), syntax)
+        }
         (Ok(_), Some(error)) | (Err(error), None) => Err(syntax_error(code, &error)),
         (Err(fatal), Some(first)) => {
             let earliest = if first.span().lo < fatal.span().lo { first } else { fatal };
@@ -177,12 +181,15 @@ fn syntax_error(code: &str, error: &Error) -> CompileError {
     let message = error.kind().msg();
     let message = match error.kind() {
         SyntaxError::TS1109 | SyntaxError::Eof => format!("expected an expression ({message})"),
+        SyntaxError::ExpectedIdent if code[offset(error.span().lo)..].starts_with("await") => {
+            "`await` isn't allowed in a class's fields and static blocks".to_owned()
+        }
         _ => lower_first(&message),
     };
     let hint = match error.kind() {
         SyntaxError::ImportExportInScript | SyntaxError::NonTopLevelImportExport => Some(NO_MODULES),
-        // Outside of functions it takes an `await` for a name when the line ends there.
-        SyntaxError::InvalidIdentInAsync => Some("put what is awaited on the line of its `await`"),
+        // At the top level, the parser reads an `await` before a line end as a name.
+        SyntaxError::InvalidIdentInAsync => Some("put the awaited expression on the same line as `await`"),
         _ => None,
     };
     CompileError::at(code, offset(error.span().lo), ErrorKind::Syntax, message, hint)
@@ -199,7 +206,7 @@ fn lower_first(message: &str) -> String {
     }
 }
 
-/// Whether a token calls for a closer look.
+/// Whether a token makes the visitor necessary.
 fn may_be_refused(token: &TokenAndSpan) -> bool {
     matches!(
         token.token,
@@ -213,7 +220,7 @@ fn may_be_refused(token: &TokenAndSpan) -> bool {
     )
 }
 
-/// `017`: the parser forgets that it isn't allowed where it first read something else.
+/// `017`: the parser loses this error where it backtracked.
 fn is_old_octal(code: &str, token: &TokenAndSpan) -> bool {
     let bytes = || code.as_bytes().get(range(token.span)).unwrap_or_default();
     token.token == Token::Num && matches!(bytes(), [b'0', b'0'..=b'9' | b'_', ..])
@@ -221,7 +228,7 @@ fn is_old_octal(code: &str, token: &TokenAndSpan) -> bool {
 
 fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     if let Some(token) = parsed.tokens.iter().find(|token| is_old_octal(parsed.code, token)) {
-        let message = "a number can't start with 0 and go on with a digit";
+        let message = "a decimal number can't start with 0";
         let hint = Some("write octal numbers as `0o17`, and decimal ones without the 0");
         let at = offset(token.span.lo);
         return Err(CompileError::at(parsed.code, at, ErrorKind::Syntax, message, hint));
@@ -232,13 +239,9 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         return Ok(());
     }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
-    // By its token: the parser reads decorators before what can't have any, and forgets them.
+    // By its token: the parser drops decorators where they aren't allowed.
     if let Some(sign) = parsed.tokens.iter().find(|token| token.token == Token::At) {
-        visitor.refuse(
-            sign.span,
-            "a decorator can't be supported",
-            "call the function on the class or method",
-        );
+        visitor.refuse(sign.span, "decorators aren't supported", "call the function on the class or method");
     }
     for item in &parsed.items {
         match item {
@@ -247,7 +250,7 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
                 visitor.refuse(import.span, "`import` isn't available in a capability", NO_MODULES);
             }
             ModuleItem::ModuleDecl(other) => {
-                let hint = "end the code with `return` to hand back a value";
+                let hint = "end the code with `return` to return a value";
                 visitor.refuse(
                     other.span(),
                     "`export` and `import =` aren't available in a capability",
@@ -260,7 +263,7 @@ fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     visitor.first.map_or(Ok(()), Err)
 }
 
-/// Whether an `import` or `export` only means something to the type checker.
+/// Whether an `import` or `export` is type-only.
 fn is_type_only(declaration: &ModuleDecl) -> bool {
     match declaration {
         ModuleDecl::Import(import) => {
@@ -344,7 +347,7 @@ impl Visit for Refusals<'_> {
 
     fn visit_auto_accessor(&mut self, accessor: &AutoAccessor) {
         let hint = "write a field, or a getter and a setter";
-        self.refuse(accessor.span, "an `accessor` field can't be supported", hint);
+        self.refuse(accessor.span, "`accessor` fields aren't supported", hint);
     }
 
     fn visit_with_stmt(&mut self, statement: &WithStmt) {
@@ -412,8 +415,18 @@ mod tests {
     fn an_await_and_its_value_stand_on_one_line() {
         let error = refused("const a = await\n  mcp.a.b()");
         assert_eq!((error.kind, error.line, error.column), (ErrorKind::Syntax, 1, 11), "{error}");
-        assert_eq!(error.hint(), "put what is awaited on the line of its `await`");
+        assert_eq!(error.hint(), "put the awaited expression on the same line as `await`");
         assert!(Parsed::of("const f = async () => await\n  mcp.a.b()").is_ok());
+    }
+
+    #[test]
+    fn a_class_does_not_wait() {
+        for code in
+            ["class A { x = await 1 }", "class A { static x = await 1 }", "class A { static { await 1 } }"]
+        {
+            let error = refused(code);
+            assert!(error.message.starts_with("`await` isn't allowed in a class"), "{code}: {error}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finds `await` in an arrow function's parameters: the parser accepts some of them, the engine none.
+//! Finds `await` and `yield` in an arrow function's parameters: the parser accepts some of them, the engine none.
 
 use swc_common::Span;
 use swc_ecma_ast::*;
@@ -10,7 +10,7 @@ pub(crate) struct Pause {
     pub(crate) span: Span,
 }
 
-/// The first one that belongs to the parameters themselves.
+/// The first one that isn't in a nested function.
 pub(crate) fn first_pause(parameters: &[Pat]) -> Option<Pause> {
     let mut search = Search { found: None };
     parameters.visit_with(&mut search);
@@ -38,7 +38,7 @@ impl Visit for Search {
         self.note("yield", expr.span);
     }
 
-    // These wait by themselves, when they are called.
+    // Nested functions run on their own.
     fn visit_arrow_expr(&mut self, _: &ArrowExpr) {}
 
     fn visit_function(&mut self, _: &Function) {}
@@ -81,7 +81,7 @@ mod tests {
                 (ErrorKind::Syntax, 2, column),
                 "{code}: {error}"
             );
-            assert!(error.message.contains("can't stand in an arrow function's parameters"), "{error}");
+            assert!(error.message.contains("isn't allowed in an arrow function's parameters"), "{error}");
             assert!(error.hint.is_some_and(|hint| hint.contains("the function's body")), "{code}");
         }
     }

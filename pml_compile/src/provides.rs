@@ -1,4 +1,4 @@
-//! Provides edges: which tool's output can feed which tool's input, computed from their schemas alone.
+//! Provides edges: which tool's output can be which tool's input, computed from their schemas.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::parameters::json_type;
 use super::structure::{Coverage, Edge, EdgeKind, Node, Structure};
 
-/// What a tool or capability takes and gives.
+/// The input and output schema of a tool or capability.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolSchema {
     #[serde(default)]
@@ -38,16 +38,16 @@ pub struct ProvidesEdge {
     pub field_mapping: Vec<FieldMapping>,
 }
 
-/// The edges between calls grow with the square of their number; past this many, nobody reads them.
+/// The number of edges is quadratic in that of the calls; past this many, nobody reads them.
 const MAX_PROVIDING_CALLS: usize = 200;
 
-/// Names that all mean "the content itself", so that one can feed the other.
+/// Names that all mean "the content itself", so that they match each other.
 const CONTENT_NAMES: &[&str] = &[
     "body", "content", "contents", "csv", "data", "document", "html", "input", "json", "markdown", "object",
     "output", "parsed", "payload", "raw", "result", "string", "text", "value", "xml", "yaml",
 ];
 
-/// How well a set of outputs covers the inputs of a consumer; `None` if it gives nothing.
+/// How well a set of outputs covers the inputs of a consumer; `None` if not at all.
 pub fn coverage(
     outputs: &BTreeSet<&str>,
     required: &BTreeSet<&str>,
@@ -63,7 +63,7 @@ pub fn coverage(
     }
 }
 
-/// Which field of the output feeds which field of the input: the same name, or two names for the content itself.
+/// Which output field maps to which input field: the same name, or two names for the content itself.
 pub fn field_mapping(output: &Json, input: &Json) -> Vec<FieldMapping> {
     let outputs = output_fields(output);
     let mut mapping = Vec::new();
@@ -90,7 +90,7 @@ pub fn field_mapping(output: &Json, input: &Json) -> Vec<FieldMapping> {
     mapping
 }
 
-/// The edge from one tool to another, if the first gives anything that the second takes.
+/// The edge from one tool to another, if any output of the first matches an input of the second.
 pub fn provides_edge(from: (&str, &ToolSchema), to: (&str, &ToolSchema)) -> Option<ProvidesEdge> {
     let field_mapping = field_mapping(&from.1.output, &to.1.input);
     let fed: BTreeSet<&str> = field_mapping
@@ -111,7 +111,7 @@ pub fn provides_edge(from: (&str, &ToolSchema), to: (&str, &ToolSchema)) -> Opti
     })
 }
 
-/// Tools by the names of what they take: those that another can feed are found without comparing all with all.
+/// An index of tools by input field, which finds consumers without comparing all pairs.
 pub struct ToolsByInput {
     tools: Vec<(String, ToolSchema)>,
     takers: HashMap<String, Vec<usize>>,
@@ -135,8 +135,8 @@ impl ToolsByInput {
         Self { tools, takers, content_takers }
     }
 
-    /// The edges from and to one tool, or all, in the order of the givers' and takers' names. Each is made when it is asked
-    /// for, since their number grows with the square of that of the tools; `pulse` is called between two.
+    /// The edges from and to one tool, or all, ordered by the names of producer and consumer. They are made lazily, since
+    /// their number is quadratic in that of the tools; `pulse` is called between two.
     pub fn edges(self, tool: Option<String>, pulse: impl Fn()) -> impl Iterator<Item = ProvidesEdge> {
         let (mut giver, mut next) = (0, BTreeSet::new().into_iter());
         std::iter::from_fn(move || {
@@ -155,7 +155,7 @@ impl ToolsByInput {
         })
     }
 
-    /// The tools that take a field which this one gives; with `tool`, only edges that have it at one end.
+    /// The consumers of a tool's output fields; with `tool`, only edges that have it at one end.
     fn fed_by(&self, (giver, schema): &(String, ToolSchema), tool: Option<&str>) -> BTreeSet<usize> {
         let outputs = output_fields(&schema.output);
         let gives_content = outputs.keys().any(|name| is_content(name));
@@ -171,7 +171,7 @@ impl ToolsByInput {
 }
 
 impl Structure {
-    /// Adds an edge from each call to each later one that its output can feed, in place of those it had.
+    /// Replaces the provides edges: one from each call to each later one that can use its output.
     pub fn add_provides(&mut self, schemas: &HashMap<String, ToolSchema>) {
         self.edges.retain(|edge| edge.kind != EdgeKind::Provides);
         let calls: Vec<(usize, &str, &ToolSchema)> = self
@@ -208,7 +208,7 @@ impl Structure {
     }
 }
 
-/// From each node, those that control can reach.
+/// The nodes that control can reach from each node.
 struct Ways {
     next: Vec<Vec<usize>>,
 }
@@ -257,7 +257,7 @@ pub(crate) fn required_fields(schema: &Json) -> BTreeSet<&str> {
     schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
 }
 
-/// The fields of an output; one that is no object is a result as a whole.
+/// The fields of an output; one that isn't an object counts as one field.
 pub(crate) fn output_fields(schema: &Json) -> BTreeMap<&str, &Json> {
     let fields = input_fields(schema);
     let is_known = schema.get("type").is_some();
@@ -292,7 +292,7 @@ pub(crate) fn types(schema: &Json) -> BTreeSet<&str> {
     names
 }
 
-/// Whether a value of one schema can be one of the other, as far as their types say.
+/// Whether the types of two schemas are compatible.
 pub(crate) fn compatible(given: &Json, wanted: &Json) -> bool {
     let (given, wanted) = (types(given), types(wanted));
     let fits = |name: &&str| wanted.contains(name) || (*name == "integer" && wanted.contains("number"));

@@ -1,4 +1,4 @@
-//! References: every place where the code names a tool or a capability, and every place where it may do so unseen.
+//! References: every place where the code names a tool or capability, and every use that can't be resolved statically.
 
 use pml_core::fqdn::Fqdn;
 use rustc_hash::FxHashMap;
@@ -13,43 +13,43 @@ use super::names::{candidates, plain_candidates, split_version};
 use super::parse::{Parsed, range};
 use super::value::{Chain, Key, Root, as_call, as_member, chain_of, global_root, unwrap};
 
-/// One place that names a tool or a capability.
+/// A place that names a tool or capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
-    /// The bytes of the expression that linking replaces.
+    /// The byte range that linking replaces.
     pub start: usize,
     pub end: usize,
-    /// The names it can mean, best first; empty if it names an FQDN.
+    /// The candidate names, best first; empty if it names an FQDN.
     pub candidates: Vec<String>,
-    /// What follows `@` in the name, kept as it is.
+    /// The version after `@` in the name, verbatim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Set if the code names the FQDN itself: it is linked already.
+    /// Set if the code names the FQDN itself: it is already linked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fqdn: Option<String>,
     /// Written as `capabilities.…`: it can't be a tool.
     pub capability_only: bool,
-    /// Whether it is called right here, or handed on as a value.
+    /// Whether it is called here, or passed on as a value.
     pub called: bool,
     #[serde(skip)]
     pub(crate) written: Written,
 }
 
-/// How a reference is written, which decides what to put in its place.
+/// How a reference is written, which decides how it is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Written {
     #[default]
     Expression,
     /// `{ read }`, where a replacement must become `{ read: … }`.
     Shorthand,
-    /// Neither `mcp` nor `capabilities` can be named here: the place keeps its bytes.
+    /// Both `mcp` and `capabilities` are shadowed here: it isn't replaced.
     Unreachable,
     /// `mcp` is shadowed here, `capabilities` isn't.
     ThroughCapabilities,
 }
 
-/// A use of `mcp` or `capabilities` that can't be followed without running the code.
+/// A use of `mcp` or `capabilities` that can't be resolved statically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unresolved {
     pub start: usize,
@@ -63,13 +63,13 @@ pub struct Unresolved {
 pub struct References {
     pub found: Vec<Reference>,
     pub unresolved: Vec<Unresolved>,
-    /// By the span of a call, the reference that it calls.
+    /// The called reference, by the span of the call.
     #[serde(skip)]
     pub(crate) by_call: FxHashMap<Span, usize>,
 }
 
 impl References {
-    /// Every name worth looking up, once each.
+    /// Every candidate name, once each.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.found.iter().flat_map(|reference| &reference.candidates).map(String::as_str).collect();
@@ -92,7 +92,7 @@ impl References {
 
 /// What a chain of fields from `mcp` or `capabilities` names.
 enum Meaning {
-    /// The step that completes the name, and what it can mean.
+    /// The step that completes the name, and the candidates.
     Action {
         step: usize,
         candidates: Vec<String>,
@@ -100,7 +100,7 @@ enum Meaning {
         fqdn: Option<String>,
         capability_only: bool,
     },
-    /// `mcp` or `mcp.ns`: not yet a name.
+    /// `mcp` or `mcp.ns`: not a complete name.
     Incomplete,
     Dynamic,
     Unrelated,
@@ -161,7 +161,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Looks at a chain of fields; true if it was one from `mcp` or `capabilities`.
+    /// Handles a chain of fields; true if it starts from `mcp` or `capabilities`.
     fn chain(&mut self, chain: Chain, called: Option<Span>, shorthand: bool) -> bool {
         let whole = chain.steps.last().map_or(chain.root_span, |step| step.span);
         let root_span = chain.root_span;
@@ -169,9 +169,9 @@ impl Finder<'_> {
         match meaning(&chain, called.is_some()) {
             Meaning::Unrelated => return false,
             Meaning::Incomplete => {
-                self.unresolved(whole, "is handed on here, so what gets called can't be seen");
+                self.unresolved(whole, "is passed on here, so its calls can't be resolved");
             }
-            Meaning::Dynamic => self.unresolved(whole, "is indexed by a value known only when the code runs"),
+            Meaning::Dynamic => self.unresolved(whole, "is indexed by a value known only at run time"),
             Meaning::Action { step, candidates, version, fqdn, capability_only } => {
                 let through_variable = step < chain.inherited;
                 let span = if through_variable { root_span } else { chain.steps[step].span };
@@ -212,7 +212,7 @@ impl Finder<'_> {
         self.found.unresolved.push(Unresolved { start: bytes.start, end: bytes.end, line, column, reason });
     }
 
-    /// Visits what is computed inside a chain (`mcp[f(x)]`) and what it starts from.
+    /// Visits the computed keys of a chain (`mcp[f(x)]`) and its root.
     fn inside_chain(&mut self, expr: &Expr) {
         let mut expr = unwrap(expr);
         while let Some((member, ..)) = as_member(expr) {
@@ -240,7 +240,7 @@ impl Finder<'_> {
         self.inside_chain(unwrapped);
     }
 
-    /// `const fs = mcp.fs` and `const { read } = mcp.fs` are followed where the names are used; true if this is one.
+    /// `const fs = mcp.fs` and `const { read } = mcp.fs` are resolved where the names are used; true if this is one.
     fn is_followed_alias(&self, declarator: &VarDeclarator) -> bool {
         let Some(init) = &declarator.init else { return false };
         if !global_root(self.bindings, init).is_some_and(is_ours) {
@@ -316,7 +316,7 @@ impl Visit for Finder<'_> {
             let expr = Expr::Member(member.clone());
             let chain = chain_of(self.bindings, &expr).and_then(|chain| self.bindings.follow_chain(chain));
             if chain.is_some_and(|chain| !matches!(meaning(&chain, false), Meaning::Unrelated)) {
-                self.unresolved(member.span, "is assigned to, so what gets called can't be seen");
+                self.unresolved(member.span, "is assigned to, so its calls can't be resolved");
             } else {
                 member.visit_with(self);
             }

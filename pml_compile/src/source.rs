@@ -1,4 +1,4 @@
-//! Parsed code: one parse, from which everything that can be asked about the code is answered.
+//! Parsed code: one parse, from which everything else is derived.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::canonical::canonical_hash;
 
-/// Code that parses. It is kept while the caller looks up the names in [`Source::references`], so that nothing is parsed
+/// Code that parses. The caller keeps it while it looks up the names in [`Source::references`], so that nothing is parsed
 /// twice:
 ///
 /// ```
@@ -53,17 +53,17 @@ impl<'a> Source<'a> {
         &self.references
     }
 
-    /// The code with each reference that `lookup` knows replaced by its FQDN. Everything else keeps its bytes.
+    /// The code with each reference that `lookup` contains replaced by its FQDN. Everything else stays the same to the byte.
     pub fn link(&self, lookup: &Lookup) -> String {
         Links::to_fqdns(self.parsed.code, &self.references, lookup).edits().apply(self.parsed.code)
     }
 
-    /// The reverse of [`Source::link`]: FQDNs become the names that `names` (FQDN → name) has for them today.
+    /// The reverse of [`Source::link`]: FQDNs are replaced by their current names (`names`: FQDN → name).
     pub fn display(&self, names: &HashMap<String, String>) -> String {
         Links::to_names(self.parsed.code, &self.references, names).edits().apply(self.parsed.code)
     }
 
-    /// The JSON Schema (2020-12) of `args`, from how the code uses it.
+    /// The JSON Schema (2020-12) of `args`, inferred from the code.
     pub fn infer_parameters(&self) -> Json {
         let (lookup, schemas) = (Lookup::new(), HashMap::new());
         let called = Called { references: &self.references, lookup: &lookup, schemas: &schemas };
@@ -75,13 +75,13 @@ impl<'a> Source<'a> {
         self.parsed.with_stack(|| lift::lift(&self.parsed, &self.bindings))
     }
 
-    /// The canonical hash of what [`Source::link`] gives, without parsing that.
+    /// The canonical hash of what [`Source::link`] returns, without parsing that.
     pub fn linked_hash(&self, lookup: &Lookup) -> String {
         let links = Links::to_fqdns(self.parsed.code, &self.references, lookup);
         self.parsed.with_stack(|| canonical_hash(&self.parsed, &links))
     }
 
-    /// The code as JavaScript, with neither links nor probes.
+    /// The code as JavaScript, without links and probes.
     pub fn without_types(&self) -> Result<String, CompileError> {
         self.parsed.with_stack(|| Ok(strip(&self.parsed)?.edits.apply(self.parsed.code)))
     }

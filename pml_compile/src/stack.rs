@@ -1,10 +1,10 @@
-//! Gives the compiler stack enough: the caller's may be nearly used up, and a stack overflow would end the whole server.
+//! Makes sure there is enough stack: the caller's may be nearly used up, and an overflow would crash the whole server.
 
 use super::depth::MAX_DEPTH;
 
-/// The most that one level of nesting takes in any of the parser, the walks and the drop; unoptimised frames are larger.
+/// The most that one level of nesting needs in the parser, the visitors or the drop; unoptimised frames are larger.
 const BYTES_PER_LEVEL: usize = if cfg!(debug_assertions) { 128 * 1024 } else { 24 * 1024 };
-/// What code with no nesting at all takes.
+/// What code without any nesting needs.
 const BASE_BYTES: usize = 256 * 1024;
 
 /// Runs on the caller's stack if `levels` of nesting fit there, else on a new one, which costs some 10 µs.

@@ -1,10 +1,11 @@
-//! Takes the types out of the code without moving a line: most are removed in place, enums and parameter properties become
-//! the JavaScript they stand for, and what has no such form is refused.
+//! Strips types without moving a line: most are removed in place, enums and parameter properties become the equivalent
+//! JavaScript, and what has no equivalent is refused.
 //!
 //! `swc_ts_fast_strip` does the same for what can be erased, and is the oracle of the fuzz target `compile`. It isn't used here
-//! because it takes text and gives text: the code would be parsed twice, and the types are one of three kinds of edits (with
-//! links and probes) that go into the executable at once. It also refuses enums and parameter properties, or moves lines.
+//! because it maps text to text: the code would be parsed twice, and types are one of three kinds of edits (with links and
+//! probes) that are applied at once. It also refuses enums and parameter properties, or moves lines.
 
+mod line_separators;
 mod parameter_properties;
 
 use std::ops::Range;
@@ -21,14 +22,14 @@ use super::parse::{Parsed, offset, range};
 use super::pauses::first_pause;
 use super::value::without_types;
 
-/// Words before a class member or a parameter that only mean something to the type checker.
+/// Modifiers of class members and parameters that exist only for the type checker.
 const MODIFIERS: &[&str] = &["public", "private", "protected", "readonly", "override", "abstract", "declare"];
 
-/// What turns TypeScript into JavaScript.
+/// The edits from TypeScript to JavaScript.
 pub(crate) struct Stripped {
     pub(crate) edits: Edits,
-    /// What the parser has to try (generic functions, assertions, calls with type arguments) it reads without noting errors
-    /// that it could go on from.
+    /// Where the parser backtracks (generic functions, assertions, calls with type arguments) it doesn't record errors that it
+    /// could recover from.
     pub(crate) may_hide_errors: bool,
 }
 
@@ -44,17 +45,18 @@ pub(crate) fn strip(parsed: &Parsed<'_>) -> Result<Stripped, CompileError> {
     for item in &parsed.items {
         match item {
             ModuleItem::Stmt(statement) => statement.visit_with(&mut stripper),
-            // Only those of types get this far.
+            // Only type-only ones get this far.
             ModuleItem::ModuleDecl(declaration) => stripper.remove_statement(range(declaration.span())),
         }
     }
+    stripper.separators_after_comments();
     match stripper.refused {
         Some(error) => Err(error),
         None => Ok(Stripped { edits: stripper.edits, may_hide_errors: stripper.may_hide_errors }),
     }
 }
 
-/// The next place at or after `from` that isn't blank or a comment.
+/// The next position at or after `from` that isn't a blank or comment.
 pub(crate) fn skip_blanks(code: &str, from: usize) -> usize {
     let mut at = from;
     loop {
@@ -76,7 +78,7 @@ struct Stripper<'a> {
     code: &'a str,
     tokens: &'a [TokenAndSpan],
     edits: Edits,
-    /// Where the last piece ends that the parser tried.
+    /// The end of the last construct in which the parser backtracks.
     tried_until: usize,
     may_hide_errors: bool,
     refused: Option<CompileError>,
@@ -90,7 +92,7 @@ impl Stripper<'_> {
 
     fn refuse(&mut self, span: Span, what: &str, hint: &str) {
         if self.refused.is_none() {
-            let message = format!("{what} can't be supported");
+            let message = format!("{what} aren't supported");
             let error =
                 CompileError::at(self.code, offset(span.lo), ErrorKind::Unsupported, message, Some(hint));
             self.refused = Some(error);
@@ -119,7 +121,7 @@ impl Stripper<'_> {
         }
     }
 
-    /// Removes a word if it is one of these tokens, and says where it stood.
+    /// Removes a word if it is among these tokens, and returns its range.
     fn remove_word(&mut self, word: &str, tokens: Range<usize>) -> Option<Range<usize>> {
         let mut found = self.tokens.get(tokens)?.iter().map(|token| range(token.span));
         let place = found.find(|place| self.code.get(place.clone()) == Some(word))?;
@@ -127,7 +129,7 @@ impl Stripper<'_> {
         Some(place)
     }
 
-    /// Where the identifier that starts here ends; its span may hold the `?` too.
+    /// The end of an identifier, whose span may include a `?`.
     fn end_of_name(&self, name: &Ident) -> usize {
         let start = offset(name.span.lo);
         let text = self.text(start..self.code.len());
@@ -150,7 +152,7 @@ impl Stripper<'_> {
         }
     }
 
-    /// Type parameters before a parenthesis; line ends move behind it, where they can't end an `async` or an arrow.
+    /// Removes type parameters; their line ends move after the parenthesis, where they can't split an `async` or an arrow.
     fn type_parameters(&mut self, parameters: Option<&TsTypeParamDecl>) {
         let Some(parameters) = parameters else { return };
         let removed = range(parameters.span);
@@ -164,14 +166,57 @@ impl Stripper<'_> {
         }
     }
 
-    /// `expr as T`: where the next line starts with a bracket, the type was all that kept it a statement of its own.
+    /// `expr as T`: if the next line starts with a bracket, only the type made it a separate statement.
     fn remove_type_after(&mut self, expr: &Expr, whole: Span) {
         self.remove_types(expr, range(expr.span()).end..range(whole).end);
     }
 
-    /// `expr<T>`: after `?.` the parser counts the type arguments to the expression too.
+    /// `expr<T>`: after `?.` the parser includes the type arguments in the expression's span.
     fn remove_type_arguments(&mut self, instantiation: &TsInstantiation) {
         self.remove_types(&instantiation.expr, range(instantiation.type_args.span));
+    }
+
+    /// `expr!<T>?.(…)`: the parser drops these type arguments, so they aren't in the tree.
+    fn types_before_optional(&mut self, chain: &OptChainExpr) {
+        let base = match &*chain.base {
+            OptChainBase::Member(member) => member.obj.span(),
+            OptChainBase::Call(call) => call.callee.span(),
+        };
+        if !self.has_dropped_types(base) {
+            return;
+        }
+        // `?.` is one token or two, and a type can contain `?.5`.
+        let is_sign = |at: &usize| {
+            let rest = self.text(*at..self.code.len()).strip_prefix("?.");
+            rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let at = self.tokens.partition_point(|token| token.span.lo < base.hi);
+        let mut places = self.tokens.iter().skip(at).map(|token| range(token.span).start);
+        if let Some(sign) = places.find(is_sign) {
+            self.remove(range(base).end..sign);
+        }
+    }
+
+    /// `expr()<T>.field`: dropped too, before the `.` that comes before the field.
+    fn types_before_field(&mut self, member: &MemberExpr) {
+        let base = member.obj.span();
+        if member.prop.is_computed() || !self.has_dropped_types(base) {
+            return;
+        }
+        let at = self.tokens.partition_point(|token| token.span.lo < member.prop.span().lo);
+        let dot = self.tokens.get(at.wrapping_sub(1)).map(|token| range(token.span).start);
+        if let Some(dot) = dot.filter(|dot| !self.text(0..*dot).ends_with('?')) {
+            self.remove(range(base).end..dot);
+        }
+    }
+
+    fn has_dropped_types(&self, base: Span) -> bool {
+        let end = range(base).end;
+        match self.code.as_bytes().get(end) {
+            // Most have none, and nothing in between.
+            None | Some(b'.' | b'?' | b'[') => false,
+            Some(_) => self.text(skip_blanks(self.code, end)..self.code.len()).starts_with('<'),
+        }
     }
 
     fn remove_types(&mut self, expr: &Expr, removed: Range<usize>) {
@@ -187,13 +232,13 @@ impl Stripper<'_> {
         expr.visit_with(self);
     }
 
-    /// `expr!`: what follows on the next line goes on with it, with the mark or without.
+    /// `expr!`: the next line continues the expression or not, with the mark or without.
     fn remove_bang(&mut self, expr: &Expr, whole: Span) {
         self.remove(range(expr.span()).end..range(whole).end);
         expr.visit_with(self);
     }
 
-    /// Most expressions are right or can't be read at all; these may be wrong in other ways.
+    /// Notes expressions in which the parser may have lost an error while backtracking.
     fn note_tried(&mut self, expr: &Expr) {
         let is_tried = match expr {
             Expr::TsTypeAssertion(_) => true,
@@ -220,11 +265,11 @@ impl Stripper<'_> {
         }
     }
 
-    /// `<T>expr`: line ends after a `return` would end it, so they go inside parentheses.
+    /// `<T>expr`: a line end after `return` would end the statement, so it goes inside parentheses.
     fn remove_type_before(&mut self, expr: &Expr, whole: Span) {
         let removed = range(whole).start..range(expr.span()).start;
         let lines = line_ends(self.text(removed.clone()));
-        // Where a statement or an arrow function's body starts, these would be something else.
+        // At the start of a statement or an arrow function's body, these would mean something else.
         let rest = self.text(removed.end..self.code.len());
         let starts_anew =
             ["{", "function", "class", "async", "let"].iter().any(|word| rest.starts_with(word));
@@ -248,7 +293,7 @@ impl Visit for Stripper<'_> {
             Stmt::Decl(Decl::TsEnum(declaration)) => declaration.declare,
             Stmt::Decl(Decl::TsModule(module)) => {
                 if !module.declare {
-                    self.refuse(module.span, "a namespace", "use an object or plain functions");
+                    self.refuse(module.span, "namespaces", "use an object or plain functions");
                 }
                 true
             }
@@ -270,13 +315,13 @@ impl Visit for Stripper<'_> {
     }
 
     fn visit_using_decl(&mut self, declaration: &UsingDecl) {
-        self.refuse(declaration.span, "a `using` declaration", "use `const` and a `finally` block");
+        self.refuse(declaration.span, "`using` declarations", "use `const` and a `finally` block");
     }
 
     fn visit_assign_pat(&mut self, pattern: &AssignPat) {
-        // The parser lets it pass if there is a type in between.
+        // The parser accepts it if there is a type in between.
         if matches!(&*pattern.left, Pat::Rest(_)) {
-            self.refuse(pattern.span, "a rest parameter with a default", "it is an empty array by itself");
+            self.refuse(pattern.span, "rest parameters with a default", "it is an empty array by default");
         }
         pattern.visit_children_with(self);
     }
@@ -293,9 +338,9 @@ impl Visit for Stripper<'_> {
         self.remove(range(arguments.span));
     }
 
-    /// Only a pattern has those, and the parser made patterns of what is one.
+    /// Only patterns can have these, and the parser has converted patterns already.
     fn visit_assign_prop(&mut self, property: &AssignProp) {
-        let message = format!("a field can't be given a value with `=`: `{} =`", property.key.sym);
+        let message = format!("unexpected `=` after the field `{}` of an object", property.key.sym);
         let hint = format!("write `{}: …`", property.key.sym);
         self.refuse_syntax(property.key.span, message, &hint);
     }
@@ -320,8 +365,19 @@ impl Visit for Stripper<'_> {
                 self.remove_type_before(&inner.expr, inner.span);
             }
             Expr::TsConstAssertion(inner) => self.remove_type_after(&inner.expr, inner.span),
+            Expr::OptChain(chain) => {
+                if chain.optional {
+                    self.types_before_optional(chain);
+                }
+                chain.visit_children_with(self);
+            }
             _ => expr.visit_children_with(self),
         }
+    }
+
+    fn visit_member_expr(&mut self, member: &MemberExpr) {
+        self.types_before_field(member);
+        member.visit_children_with(self);
     }
 
     fn visit_simple_assign_target(&mut self, target: &SimpleAssignTarget) {
@@ -365,8 +421,8 @@ impl Visit for Stripper<'_> {
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
         if let Some(pause) = first_pause(&arrow.params) {
-            let message = format!("`{}` can't stand in an arrow function's parameters", pause.word);
-            self.refuse_syntax(pause.span, message, "give the parameter its value in the function's body");
+            let message = format!("`{}` isn't allowed in an arrow function's parameters", pause.word);
+            self.refuse_syntax(pause.span, message, "assign the default in the function's body");
         }
         let end = skip_blanks(self.code, range(arrow.span).end);
         let is_tried_in_choice =
@@ -377,12 +433,12 @@ impl Visit for Stripper<'_> {
             && name.id.sym == *"async"
             && name.id.span.lo == arrow.span.lo
         {
-            // The engine takes it for the start of an async function.
+            // The engine would read it as the start of an async function.
             self.edits.wrap(range(name.id.span), "(", ")");
         }
         arrow.params.visit_with(self);
         if let Some(annotation) = &arrow.return_type {
-            // No line may end between the parameters and the arrow.
+            // A line end isn't allowed between the parameters and the arrow.
             let at = self.tokens.partition_point(|token| token.span.lo < annotation.span.lo);
             let before = self.tokens.get(at.wrapping_sub(1)).map(|token| range(token.span).end);
             let annotation = range(annotation.span);
@@ -400,7 +456,7 @@ impl Visit for Stripper<'_> {
 
     fn visit_class(&mut self, class: &Class) {
         if class.is_abstract {
-            // The span starts at the word or behind it.
+            // The span starts at the word or after it.
             let at = self.tokens.partition_point(|token| token.span.lo <= class.span.lo);
             self.remove_word("abstract", at.saturating_sub(2)..at);
         }
@@ -460,7 +516,7 @@ impl Visit for Stripper<'_> {
             && matches!(&*name.sym, "get" | "set" | "static" | "async")
             && !self.text(range(*span)).ends_with(';')
         {
-            // With a `*` on the next line, the engine takes it for the start of a method.
+            // With a `*` on the next line, the engine would read it as the start of a method.
             self.edits.insert(range(*span).end, ";");
         }
         member.visit_children_with(self);

@@ -1,5 +1,5 @@
-//! What an expression stands for, as far as that can be told without running it: a chain of fields from a known root, a
-//! literal, a template, or an object or array of those.
+//! The static value of an expression: a chain of fields from a known root, a literal, a template, or an object or array of
+//! those.
 
 use serde_json::{Number, Value as Json};
 use swc_atoms::Atom;
@@ -28,7 +28,7 @@ pub(crate) enum Key {
     /// `x["text"]`
     Text(Atom),
     Index(usize),
-    /// Known only when the code runs.
+    /// Known only at run time.
     Dynamic,
 }
 
@@ -45,7 +45,7 @@ impl Key {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Step {
     pub(crate) key: Key,
-    /// The expression up to and with this step.
+    /// The expression up to and including this step.
     pub(crate) span: Span,
     pub(crate) optional: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) enum TemplatePart {
     Value(Draft),
 }
 
-/// A value before the ids of nodes are known.
+/// A static value, before the ids of nodes are known.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Draft {
     Chain(Chain),
@@ -73,12 +73,12 @@ pub(crate) enum Draft {
     Template(Vec<TemplatePart>),
     Object(Vec<(Atom, Draft)>),
     Array(Vec<Draft>),
-    /// Anything else, by its text.
+    /// Anything else, as source text.
     Source(Span),
 }
 
 impl Draft {
-    /// How many values and fields it is made of; a long text counts as several.
+    /// The number of values and fields in it; a long text counts as several.
     pub(crate) fn size(&self) -> usize {
         const BYTES: usize = 32;
         1 + match self {
@@ -98,7 +98,7 @@ impl Draft {
     }
 }
 
-/// Looks through parentheses, type syntax and `await`, none of which change which value is meant.
+/// Unwraps parentheses, type syntax and `await`, none of which change the value.
 pub(crate) fn unwrap(expr: &Expr) -> &Expr {
     let mut expr = without_types(expr);
     while let Expr::Await(inner) = expr {
@@ -107,7 +107,7 @@ pub(crate) fn unwrap(expr: &Expr) -> &Expr {
     expr
 }
 
-/// Looks through parentheses and type syntax, which the executable doesn't have.
+/// Unwraps parentheses and type syntax.
 pub(crate) fn without_types(expr: &Expr) -> &Expr {
     let mut expr = expr;
     loop {
@@ -151,7 +151,7 @@ pub(crate) fn as_call(expr: &Expr) -> Option<(&Expr, &[ExprOrSpread], Span, bool
     }
 }
 
-/// `None` also for text with a NUL, which Postgres can't store: it is known only when the code runs.
+/// `None` also for text with a NUL, which Postgres can't store: it counts as known only at run time.
 pub(crate) fn text_of(literal: &Str) -> Option<&str> {
     literal.value.as_str().filter(|text| is_storable(text))
 }
@@ -160,7 +160,7 @@ pub(crate) fn is_storable(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// A string known while compiling: a string literal or a template with nothing filled in.
+/// A string constant: a string literal or a template without expressions.
 pub(crate) fn static_text(expr: &Expr) -> Option<String> {
     match unwrap(expr) {
         Expr::Lit(Lit::Str(literal)) => text_of(literal).map(str::to_owned),
@@ -196,7 +196,7 @@ pub(crate) fn prop_name(name: &PropName) -> Option<Atom> {
     }
 }
 
-/// A literal as JSON; `None` for what JSON has no word for.
+/// A literal as JSON; `None` if JSON can't represent it.
 pub(crate) fn literal_json(expr: &Expr) -> Option<Json> {
     match unwrap(expr) {
         Expr::Lit(Lit::Str(literal)) => text_of(literal).map(|text| Json::String(text.to_owned())),
@@ -219,7 +219,7 @@ fn json_number(value: f64) -> Option<Json> {
     Number::from_f64(value).map(Json::Number)
 }
 
-/// The undeclared name that a chain of fields starts from, variables followed: cheap, for those who want most chains out of the way.
+/// The global that a chain of fields starts from, through variables: a cheap filter before [`chain_of`].
 pub(crate) fn global_root<'a>(bindings: &'a Bindings, expr: &'a Expr) -> Option<&'a Atom> {
     let mut expr = unwrap(expr);
     while let Some((member, ..)) = as_member(expr) {
@@ -234,7 +234,7 @@ pub(crate) fn global_root<'a>(bindings: &'a Bindings, expr: &'a Expr) -> Option<
     }
 }
 
-/// The chain of fields that an expression is; `None` if it isn't one.
+/// The expression as a chain of fields; `None` if it isn't one.
 pub(crate) fn chain_of(bindings: &Bindings, expr: &Expr) -> Option<Chain> {
     let mut steps = Vec::new();
     let mut expr = unwrap(expr);
@@ -255,7 +255,7 @@ pub(crate) fn chain_of(bindings: &Bindings, expr: &Expr) -> Option<Chain> {
     Some(Chain { root, root_span: expr.span(), steps, inherited: 0 })
 }
 
-/// What an expression stands for, with the variables in it followed to what they were given.
+/// The static value of an expression, with variables replaced by their values.
 pub(crate) fn draft_of(bindings: &Bindings, expr: &Expr) -> Draft {
     let expr = unwrap(expr);
     if let Some(json) = literal_json(expr) {
@@ -302,7 +302,7 @@ pub(crate) fn draft_of(bindings: &Bindings, expr: &Expr) -> Draft {
     }
 }
 
-/// The method of `Promise` that a callee names.
+/// The method in a callee `Promise.method`.
 pub(crate) fn promise_method<'a>(bindings: &Bindings, callee: &'a Expr) -> Option<&'a Atom> {
     let (member, ..) = as_member(unwrap(callee))?;
     match (unwrap(&member.obj), &member.prop) {
@@ -315,7 +315,7 @@ pub(crate) fn promise_method<'a>(bindings: &Bindings, callee: &'a Expr) -> Optio
     }
 }
 
-/// `Promise.all([a, b])` stands for the results of `a` and `b`, in this order.
+/// The value of `Promise.all([a, b])`: the results of `a` and `b`, in this order.
 fn promise_all_items(bindings: &Bindings, expr: &Expr) -> Option<Vec<Draft>> {
     let (callee, args, ..) = as_call(expr)?;
     promise_method(bindings, callee).filter(|method| **method == *"all")?;
@@ -345,7 +345,7 @@ fn field_of(bindings: &Bindings, property: &PropOrSpread) -> Option<(Atom, Draft
     }
 }
 
-/// The part of a value that further fields select.
+/// The part of a value that the steps select.
 pub(crate) fn select(value: &Draft, steps: &[Step]) -> Option<Draft> {
     let Some((first, rest)) = steps.split_first() else { return Some(value.clone()) };
     match value {

@@ -1,6 +1,6 @@
-//! Arguments of a call: the schema's defaults filled in, and then held against the schema.
+//! Validates the arguments of a call against a JSON Schema, after filling in the schema's defaults.
 //!
-//! Messages name arguments and what was expected of them, never the values that were given.
+//! Messages name arguments and what was expected of them, never their values.
 
 mod allow;
 mod effort;
@@ -14,7 +14,7 @@ use crate::nearest::nearest;
 
 pub use allow::allow;
 
-/// What is wrong with a call.
+/// Why arguments or a schema were refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentsError {
     pub message: String,
@@ -22,30 +22,30 @@ pub struct ArgumentsError {
     pub hint: String,
 }
 
-/// How many problems one error tells of.
-const TOLD: usize = 8;
-/// How many parts of a schema are looked at for defaults: parts that refer to each other could go on for ever.
-const PARTS: usize = 10_000;
-const DEPTH: usize = 64;
-/// What one match of a pattern may cost.
+/// How many problems one error reports.
+const MAX_REPORTED: usize = 8;
+/// Limits on the subschemas visited for defaults, since `$ref`s can be cyclic.
+const MAX_SUBSCHEMAS: usize = 10_000;
+const MAX_DEPTH: usize = 64;
+/// Backtracking steps allowed for one match of a `pattern`.
 const BACKTRACK_LIMIT: usize = 10_000;
 
-/// The arguments with the defaults of the schema, if they fit it.
+/// The arguments with the schema's defaults filled in, if they are valid.
 pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     let mut arguments: Value =
         serde_json::from_str(arguments).map_err(|error| unreadable("The arguments", &error))?;
     if !arguments.is_object() {
         return Err(ArgumentsError {
-            message: "Invalid arguments: they must be an object".to_owned(),
+            message: format!("Invalid arguments: expected a JSON object, found {}", kind_of(&arguments)),
             detail: None,
             hint: "Give {\"name\": value, …}; {} for none.".to_owned(),
         });
     }
     let known = KnownSchema::of(schema)?;
-    Defaults { root: &known.schema, parts: 0 }.fill(&known.schema, &mut arguments, 0);
+    Defaults { root: &known.schema, visited: 0 }.fill(&known.schema, &mut arguments, 0);
     if !known.is_linear && !effort::is_bounded(&known.schema, &arguments) {
         return Err(ArgumentsError {
-            message: "Invalid arguments: holding them against the schema would take too long".to_owned(),
+            message: "Invalid arguments: validating them against the schema would take too long".to_owned(),
             detail: None,
             hint: "Give less at once, or give the capability a schema with fewer alternatives inside alternatives."
                 .to_owned(),
@@ -53,9 +53,9 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     }
     let mut meant = None;
     let mut problems: Vec<String> = Vec::new();
-    for error in known.validator.iter_errors(&arguments).take(TOLD) {
+    for error in known.validator.iter_errors(&arguments).take(MAX_REPORTED) {
         meant = meant.or_else(|| meant_instead(&known.schema, &error));
-        problems.push(tell(&error));
+        problems.push(describe(&error));
     }
     match problems.split_first() {
         None => Ok(arguments.to_string()),
@@ -70,7 +70,7 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     }
 }
 
-/// The argument that one which the schema doesn't know is most like.
+/// The known argument that is closest to an unknown one.
 fn meant_instead<'s>(schema: &'s Value, error: &ValidationError<'_>) -> Option<&'s str> {
     let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() else { return None };
     let known =
@@ -78,11 +78,11 @@ fn meant_instead<'s>(schema: &'s Value, error: &ValidationError<'_>) -> Option<&
     unexpected.iter().find_map(|name| nearest(name, known.keys().map(String::as_str)))
 }
 
-/// An error unless a capability can be called with this schema of its arguments, or give what this schema says.
+/// Checks that this is a JSON Schema which can be used for a capability's arguments or result; `what` is its name in errors.
 pub fn check_schema(what: &str, schema: &str) -> Result<(), ArgumentsError> {
     let schema: Value = serde_json::from_str(schema).map_err(|error| unreadable("The schema", &error))?;
     jsonschema::options().build(&schema).map(drop).map_err(|error| ArgumentsError {
-        message: format!("Invalid {what}: {}", tell(&error)),
+        message: format!("Invalid {what}: {}", describe(&error)),
         detail: None,
         hint:
             "Give a JSON Schema: {\"type\": \"object\", \"properties\": {\"path\": {\"type\": \"string\"}}}."
@@ -96,9 +96,9 @@ struct KnownSchema {
     validator: Validator,
 }
 
-/// Compiling a schema takes tens of microseconds, more than everything else here; a session calls the same few again and
-/// again.
-const REMEMBERED: usize = 64;
+/// How many compiled schemas are cached: compiling one takes tens of microseconds, more than everything else here, and a
+/// session uses the same few.
+const CACHED: usize = 64;
 
 thread_local! {
     static KNOWN: RefCell<Vec<(String, Rc<KnownSchema>)>> = const { RefCell::new(Vec::new()) };
@@ -106,15 +106,15 @@ thread_local! {
 
 impl KnownSchema {
     fn of(schema: &str) -> Result<Rc<KnownSchema>, ArgumentsError> {
-        let remembered = KNOWN.with_borrow(|known| {
+        let cached = KNOWN.with_borrow(|known| {
             known.iter().find(|(text, _)| text == schema).map(|(_, found)| Rc::clone(found))
         });
-        if let Some(found) = remembered {
+        if let Some(found) = cached {
             return Ok(found);
         }
         let compiled = Rc::new(KnownSchema::compile(schema)?);
         KNOWN.with_borrow_mut(|known| {
-            if known.len() >= REMEMBERED {
+            if known.len() >= CACHED {
                 known.remove(0);
             }
             known.push((schema.to_owned(), Rc::clone(&compiled)));
@@ -124,19 +124,21 @@ impl KnownSchema {
 
     fn compile(text: &str) -> Result<KnownSchema, ArgumentsError> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unreadable("The schema", &error))?;
-        // Patterns that go back and try again are bounded too.
         let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT);
-        let validator = jsonschema::options().with_pattern_options(patterns).build(&schema).map_err(|error| ArgumentsError {
-            message: format!("Invalid parameter schema: {}", tell(&error)),
-            detail: None,
-            hint: "The capability's parameters_schema is not a JSON Schema that can be used; give it another one."
-                .to_owned(),
-        })?;
+        let validator =
+            jsonschema::options().with_pattern_options(patterns).build(&schema).map_err(|error| {
+                ArgumentsError {
+                    message: format!("Invalid parameter schema: {}", describe(&error)),
+                    detail: None,
+                    hint: "The capability's parameters_schema isn't a usable JSON Schema; replace it."
+                        .to_owned(),
+                }
+            })?;
         Ok(KnownSchema { is_linear: effort::is_linear(&schema), schema, validator })
     }
 }
 
-/// Text from jsonb is always JSON; what can't be read is too deep, or has a number out of range.
+/// Text from jsonb is always JSON, so parsing only fails on deep nesting or on a number out of range.
 fn unreadable(what: &str, error: &serde_json::Error) -> ArgumentsError {
     ArgumentsError {
         message: format!("{what} can't be read: {error}"),
@@ -147,15 +149,15 @@ fn unreadable(what: &str, error: &serde_json::Error) -> ArgumentsError {
 
 struct Defaults<'a> {
     root: &'a Value,
-    parts: usize,
+    visited: usize,
 }
 
 impl Defaults<'_> {
-    /// Adds what is missing, in nested objects too.
+    /// Adds the defaults of missing fields, in nested objects too.
     fn fill(&mut self, schema: &Value, value: &mut Value, depth: usize) {
         let (Some(schema), Some(object)) = (schema.as_object(), value.as_object_mut()) else { return };
-        self.parts += 1;
-        if self.parts > PARTS || depth > DEPTH {
+        self.visited += 1;
+        if self.visited > MAX_SUBSCHEMAS || depth > MAX_DEPTH {
             return;
         }
         if let Some(Value::Object(defaults)) = schema.get("default") {
@@ -170,7 +172,7 @@ impl Defaults<'_> {
                 }
                 match object.get_mut(name) {
                     Some(nested) => self.fill(property, nested, depth + 1),
-                    // Defaults inside an object that wasn't given make it, unless it would still lack something.
+                    // Nested defaults create a missing object, unless it would still lack a required field.
                     None => {
                         let mut nested = Value::Object(Map::new());
                         self.fill(property, &mut nested, depth + 1);
@@ -203,7 +205,7 @@ fn add(object: &mut Map<String, Value>, name: &str, default: &Value) {
     }
 }
 
-fn tell(error: &ValidationError<'_>) -> String {
+fn describe(error: &ValidationError<'_>) -> String {
     let place = place(error.instance_path().as_str());
     let child = |name: &str| if place.is_empty() { short(name) } else { format!("{place}.{}", short(name)) };
     let names =
@@ -217,7 +219,7 @@ fn tell(error: &ValidationError<'_>) -> String {
             format!("{} is not an argument", names(unexpected).join(", "))
         }
         ValidationErrorKind::Referencing(_) => {
-            "a \"$ref\" leads nowhere; only parts of the schema itself can be referred to".to_owned()
+            "a \"$ref\" can't be resolved; only references within the schema are supported".to_owned()
         }
         ValidationErrorKind::PropertyNames { .. } => {
             format!("{} has a key that is not allowed", quoted(&place))
@@ -229,8 +231,20 @@ fn tell(error: &ValidationError<'_>) -> String {
     }
 }
 
+/// The JSON type of a value, for a message.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
 fn quoted(place: &str) -> String {
-    if place.is_empty() { "the whole".to_owned() } else { format!("\"{place}\"") }
+    if place.is_empty() { "the top-level value".to_owned() } else { format!("\"{place}\"") }
 }
 
 /// A JSON pointer as people write it: `a.b[0]`.
@@ -250,7 +264,7 @@ fn place(pointer: &str) -> String {
     short(&place)
 }
 
-/// Printable, and never a megabyte of it.
+/// The start of a text, without control characters.
 fn short(text: &str) -> String {
     const SHOWN: usize = 200;
     let mut short: String = text.chars().take(SHOWN).map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -260,7 +274,7 @@ fn short(text: &str) -> String {
     short
 }
 
-/// What the schema asks for.
+/// The arguments that the schema knows, for a hint.
 fn expected(schema: &Value) -> String {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -401,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_object_or_no_schema_is_refused() {
+    fn arguments_that_are_no_object_and_invalid_schemas_are_refused() {
         for arguments in ["1", "[]", "null", "\"x\"", "{", "1e999"] {
             assert!(check("{}", arguments).is_err(), "{arguments}");
         }
@@ -410,13 +424,17 @@ mod tests {
         {
             assert!(check(schema, "{}").is_err(), "{schema}");
         }
+        assert_eq!(
+            check("{}", "[]").unwrap_err().message,
+            "Invalid arguments: expected a JSON object, found an array"
+        );
         assert_eq!(check("true", "{}").unwrap(), "{}");
         let deep = format!("{{\"a\": {}{}}}", "[".repeat(200), "]".repeat(200));
         assert!(check("{}", &deep).unwrap_err().hint.contains("nested"));
     }
 
     #[test]
-    fn more_schemas_than_are_remembered_work() {
+    fn more_schemas_than_are_cached_work() {
         for number in (0..200).chain(0..200) {
             let schema = json!({"properties": {"n": {"const": number}}});
             checked(&schema, &json!({"n": number})).unwrap();

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with what a user gave, with a message, a detail and a hint for each.
+//! Invalid names, FQDNs and versions: a message, a detail and a hint for each.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What exactly is wrong, where the message alone leaves it open.
+    /// What exactly is wrong, where the message doesn't say.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Error::InvalidName { detail, .. }
@@ -57,7 +57,7 @@ impl Error {
     }
 }
 
-/// User text inside a message: no control characters, and never a megabyte of it.
+/// User text inside a message: shortened, with control characters escaped.
 struct Excerpt<'a>(&'a str);
 
 impl fmt::Display for Excerpt<'_> {

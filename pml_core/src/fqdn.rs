@@ -7,9 +7,9 @@ use crate::{
     name::check_part,
 };
 
-/// Characters of the code's hash in an FQDN, before any collision makes it longer.
+/// Characters of the code's hash in an FQDN, unless collisions make it longer.
 pub const SHORTEST_HASH: usize = 4;
-/// As long as collisions can make it; BLAKE3 has as many characters as one asks for.
+/// The limit after collisions; BLAKE3 output can be of any length.
 pub const LONGEST_HASH: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ impl<'a> Fqdn<'a> {
         })
     }
 
-    /// The same FQDN if all its parts are valid.
+    /// Returns the FQDN if all its parts are valid.
     pub fn check(self) -> Result<Self> {
         check_part("org", self.org)?;
         check_part("project", self.project)?;

@@ -1,4 +1,4 @@
-//! The rules of PML, free of I/O: what a name is, what a version specifier means, which arguments a schema takes.
+//! The rules of PML as pure functions: names, version specifiers, arguments. No I/O.
 
 #![forbid(unsafe_code)]
 

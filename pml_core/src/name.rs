@@ -1,12 +1,12 @@
-//! Names: the parts of an FQDN, display names, and how one becomes the other.
+//! Names: the parts of an FQDN, display names, and conversion between them.
 
 use crate::error::{Error, Result};
 
 pub const MAX_NAME: usize = 128;
 const MAX_PART: usize = 63;
-/// Capabilities nobody has named yet; a name of this form is never given by hand.
+/// The placeholder names of unnamed capabilities; users can't give names of this form.
 const UNNAMED_PREFIX: &str = "unnamed_";
-/// Names of MCP servers are `mcp:<server>`; capabilities stay out of that namespace.
+/// Names of MCP servers are `mcp:<server>`, so capabilities can't have this namespace.
 pub const SERVER_NAMESPACE: &str = "mcp";
 
 /// One of the first four parts of an FQDN: `[A-Za-z_][A-Za-z0-9_-]{0,62}`.
@@ -48,7 +48,7 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A name that a person or agent may give to a capability: a display name outside the reserved forms.
+/// A name that a user or agent may give to a capability: a display name that isn't reserved.
 pub fn check_given_name(name: &str) -> Result<()> {
     check_name(name)?;
     let reserved =
@@ -62,7 +62,7 @@ pub fn check_given_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether this is the placeholder of a capability that nobody has named.
+/// Whether this is the placeholder name of an unnamed capability.
 pub fn is_unnamed(name: &str) -> bool {
     name.strip_prefix(UNNAMED_PREFIX).is_some_and(|rest| {
         rest.len() >= 8 && rest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
@@ -74,7 +74,7 @@ pub fn unnamed_action(code_hash: &str) -> String {
     format!("exec_{}", code_hash.get(..8).unwrap_or(code_hash))
 }
 
-/// Namespace and action that a display name stands for; a name without a colon has no namespace of its own.
+/// Splits a display name into namespace and action; a name without a colon has no namespace.
 pub fn split_name(name: &str) -> (Option<String>, String) {
     match name.split_once(':') {
         Some((namespace, action)) if !namespace.is_empty() => (Some(slug(namespace)), slug(action)),

@@ -1,6 +1,6 @@
-//! The namespace of a capability whose name has none, from the tools that its code uses.
+//! Infers the namespace of a capability whose name has none from the tools that its code uses.
 
-/// The first rule that one of the tools fits decides; a pattern ends in `*` or is a tool's whole name.
+/// The first rule that matches any of the tools wins; a pattern is a tool's name or a prefix and `*`.
 const RULES: &[(&str, &[&str])] = &[
     ("fs", &["fs:*", "filesystem:*", "file:*"]),
     ("api", &["http:*", "fetch:*", "api:*", "rest:*"]),

@@ -1,8 +1,8 @@
-//! "Did you mean": the existing name that is most like a missing one.
+//! "Did you mean": the existing name that is closest to a missing one.
 
 use strsim::damerau_levenshtein;
 
-/// The candidate nearest to `wanted`, if any is near enough to be a slip of the pen.
+/// The candidate nearest to `wanted`, if any is near enough to be a typo.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let tolerance = (wanted.len() / 3).clamp(1, 4);
     candidates
@@ -14,7 +14,7 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// Case and the choice of `-` or `_` are no real difference between names.
+/// The edit distance; case and `-` or `_` don't count.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| text.to_ascii_lowercase().replace('-', "_");
     damerau_levenshtein(&fold(a), &fold(b))
@@ -25,7 +25,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn slips_are_found() {
+    fn typos_are_found() {
         let names = ["fs:read_json", "fs:write_json", "api:fetch"];
         assert_eq!(nearest("fs:raed_json", names), Some("fs:read_json"));
         assert_eq!(nearest("FS:Read-Json", names), Some("fs:read_json"));

@@ -1,5 +1,5 @@
-//! What came of a run. Its results, and the arguments of its calls, are kept as the code gave them: jsonb would reorder
-//! their keys and refuse U+0000, which JSON can hold.
+//! The outcome of a run. Results and call arguments are stored as the text that the code gave: jsonb would reorder keys
+//! and reject U+0000, which JSON can hold.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// The outcome with each result and each call's arguments replaced by a number, and then these, counted from 2.
+/// The outcome with each result and each call's arguments replaced by its index, followed by these; indexes start at 2, as
+/// in a SQL array.
 pub fn parts(outcome: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let rest = without_nul(run(outcome, &mut parts)).into_owned();
@@ -15,7 +16,7 @@ pub fn parts(outcome: &str) -> Vec<String> {
     parts
 }
 
-/// A run, and the runs inside it. What doesn't have the form of one stays as it is: whoever checks it says so.
+/// A run and its nested runs. Anything of another form is left as it is, for the caller's validation to report.
 fn run<'a>(outcome: &'a str, parts: &mut Vec<String>) -> Cow<'a, str> {
     let Ok(fields) = serde_json::from_str::<Fields<'_>>(outcome) else { return outcome.into() };
     object(fields.into_iter().map(|(name, value)| {
@@ -62,7 +63,7 @@ fn object<'a, 'b>(fields: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) ->
     format!("{{{}}}", fields.join(",")).into()
 }
 
-/// The beginning of a result: text as it is, anything else as JSON.
+/// The start of a result: a string's text, anything else as JSON.
 pub fn preview(value: &str) -> String {
     const LENGTH: usize = 240;
     let text = serde_json::from_str::<String>(value);
@@ -70,7 +71,7 @@ pub fn preview(value: &str) -> String {
     text.chars().take(LENGTH).map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// JSON on lines of its own, its keys in the order that they have.
+/// Indented JSON, with keys in their original order.
 pub fn pretty(value: &str) -> String {
     let mut pretty = String::with_capacity(value.len() * 2);
     let (mut depth, mut in_text, mut escaped) = (0, false, false);
@@ -112,7 +113,7 @@ pub fn pretty(value: &str) -> String {
     pretty
 }
 
-/// Keeps white space only where it is part of a text.
+/// A filter that drops white space outside of strings.
 fn char_outside_space() -> impl FnMut(&char) -> bool {
     let (mut in_text, mut escaped) = (false, false);
     move |c| {
@@ -131,7 +132,7 @@ fn new_line(text: &mut String, depth: usize) {
     text.extend(std::iter::repeat_n("    ", depth));
 }
 
-/// U+FFFD in the place of U+0000, which jsonb can't hold.
+/// Replaces U+0000, which jsonb can't hold, by U+FFFD.
 fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains("\\u0000") {
         return text;

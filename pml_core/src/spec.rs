@@ -1,4 +1,4 @@
-//! The ways to say which capability is meant: a name, `org.project:name` or an FQDN (with or without its hash), each with
+//! Specs, which say which capability is meant: a name, `org.project:name` or an FQDN (with or without its hash), each with
 //! an optional `@version`.
 
 use crate::{
@@ -22,14 +22,14 @@ pub struct Spec<'a> {
 pub enum Target<'a> {
     /// In the current scope.
     Name(&'a str),
-    /// In a scope given with it.
+    /// In the given scope.
     Scoped {
         org: &'a str,
         project: &'a str,
         name: &'a str,
     },
     Fqdn(Fqdn<'a>),
-    /// An FQDN without its hash: the one capability that has these.
+    /// An FQDN without its hash, valid if only one capability matches.
     Unhashed {
         org: &'a str,
         project: &'a str,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_them() {
+    fn everything_else_is_refused() {
         for text in [
             "",
             "@v1",

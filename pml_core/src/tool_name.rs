@@ -1,16 +1,16 @@
-//! Names of tools on the wire: `mcp__<namespace>__<action>`, in the characters and the length that every client takes.
+//! Names of tools on the wire: `mcp__<namespace>__<action>`, with the characters and length that every client accepts.
 
 use crate::hash::text_hash;
 
-/// Clients put prefixes of their own in front and stop at 64.
+/// Clients add prefixes of their own and allow 64 in all.
 const LONGEST: usize = 50;
 const FEWEST_HASH_DIGITS: usize = 8;
 const MORE_HASH_DIGITS: usize = 4;
-/// How many names `tool_name` has for one identity.
+/// How many different names `tool_name` can give one identity.
 pub const ATTEMPTS: usize = 8;
 
-/// The tool's name for a capability's display name or for `server:tool`. The first attempt is the plain form, shortened with
-/// a hash of the name if need be; later ones, for when others hold that, end in ever more digits of the identity's hash.
+/// The tool's name for a capability's display name or for `server:tool`. Attempt 0 is the plain form, shortened with a hash
+/// of the name if it is too long; later ones, for when that is taken, end in more and more digits of the identity's hash.
 pub fn tool_name(name: &str, birth_namespace: &str, identity: &str, attempt: usize) -> String {
     let (namespace, action) = match name.split_once(':') {
         Some((namespace, action)) if !namespace.is_empty() => (namespace, action),
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn clients_take_every_name(name in ".{0,200}", namespace in "[a-z]{1,63}", attempt in 0usize..ATTEMPTS) {
+        fn clients_accept_every_name(name in ".{0,200}", namespace in "[a-z]{1,63}", attempt in 0usize..ATTEMPTS) {
             let wire = tool_name(&name, &namespace, &name, attempt);
             prop_assert!(wire.len() <= LONGEST && wire.starts_with("mcp__"), "{wire}");
             prop_assert!(wire.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{wire}");

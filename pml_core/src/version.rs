@@ -4,17 +4,17 @@ use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rf
 
 use crate::error::{Error, Result};
 
-/// What stands after the `@`.
+/// The specifier after the `@`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionSpec {
     Latest,
-    /// `v1`: the highest tag of that major, else the version of that number.
+    /// `v1`: the highest tag of that major version, else the version with that number.
     Major(u64),
-    /// `v1.2`: the highest tag of that minor.
+    /// `v1.2`: the highest tag of that minor version.
     Minor(u64, u64),
     /// `v1.2.0`: that tag.
     Exact(Tag),
-    /// Microseconds since the Unix epoch: the last version made before then.
+    /// The last version created before this time, in microseconds since the Unix epoch.
     Before(i64),
 }
 
@@ -39,7 +39,7 @@ impl VersionSpec {
     }
 }
 
-/// The first moment that is after the date or timestamp, in microseconds since the Unix epoch.
+/// The first microsecond after the date or timestamp, since the Unix epoch.
 fn parse_moment(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     if bytes.len() < 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -53,7 +53,7 @@ fn parse_moment(text: &str) -> Option<i64> {
         let next_day = Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()?.next_day()?;
         OffsetDateTime::new_utc(next_day, Time::MIDNIGHT)
     } else {
-        // A timestamp names the version current at that very moment, so one made in that microsecond counts.
+        // A version created in that very microsecond counts.
         let zoned = has_zone(text.get(10..)?);
         let text = if zoned { text.to_owned() } else { format!("{text}Z") };
         OffsetDateTime::parse(&text, &Rfc3339).ok()?.checked_add(time::Duration::microseconds(1))?
@@ -71,7 +71,7 @@ fn number(text: &str) -> Option<u64> {
     if plain && (text.len() == 1 || !text.starts_with('0')) { text.parse().ok() } else { None }
 }
 
-/// A semantic version, `v1.2.0-rc.1+build`; the `v` may be left out when written, never when stored.
+/// A semantic version, `v1.2.0-rc.1+build`; the `v` is optional in input and always stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(semver::Version);
 
@@ -92,17 +92,17 @@ impl Tag {
         format!("v{}", self.0)
     }
 
-    /// Text whose byte order is the precedence of semantic versions.
+    /// Text that sorts bytewise by semver precedence.
     pub fn sort_key(&self) -> String {
         let mut key = core_key(&[self.0.major, self.0.minor, self.0.patch]);
         if self.0.pre.is_empty() {
-            // "~" is after anything a pre-release can start with: the release is the newer one.
+            // "~" sorts after anything a pre-release can start with: a release comes after its pre-releases.
             key.push('~');
             return key;
         }
         for identifier in self.0.pre.split('.') {
             if identifier.bytes().all(|b| b.is_ascii_digit()) {
-                // No leading zeros: the longer number is the greater one, and there is no greatest.
+                // Prefixed with its length, since numbers have no leading zeros and no limit.
                 key.push_str(&format!("!0{:03}{identifier}", identifier.len()));
             } else {
                 key.push_str(&format!("!1{identifier}"));
@@ -112,7 +112,7 @@ impl Tag {
     }
 }
 
-/// The start that the sort keys of all tags of this major, or this major and minor, have in common.
+/// The common prefix of the sort keys of all tags of this major, or this major and minor version.
 pub fn sort_key_prefix(major: u64, minor: Option<u64>) -> String {
     match minor {
         Some(minor) => core_key(&[major, minor]),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_specifier() {
+    fn invalid_specifiers_are_refused() {
         for text in [
             "",
             "v",

@@ -1,5 +1,5 @@
-// The executable does what the code does: each piece of the corpus runs once as we compile it and once with its types
-// stripped by the TypeScript compiler, and both must give the same result and call the same tools in the same order.
+// The executable behaves like the code: each program of the corpus runs once as we compile it and once as the TypeScript
+// compiler does, and both must return the same result and call the same tools in the same order.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -18,7 +18,7 @@ const compiled = JSON.parse(
 );
 
 function strippedByTypeScript(code) {
-  // Inside a function, even an import or export of types alone would be an error there.
+  // Inside a function, even type-only imports and exports are errors.
   const withoutImports = code.replace(/^(import type|import \{ type|export type|export interface) .*$/gm, "");
   const wrapped = `async function body(args, mcp, capabilities) {${withoutImports}\n}`;
   const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: false };

@@ -1,8 +1,8 @@
-// The world that a piece of code runs in: tools that answer by rule, and the probes of the instrumentation.
+// The environment that code runs in: deterministic tools, and the probes of the executable.
 
 const AsyncFunction = (async () => {}).constructor;
 
-/** What a tool answers: a plain function of its name and argument, so that two runs can be compared. */
+/** A tool's answer: a pure function of its name and argument, so that two runs can be compared. */
 function answer(target, argument, count) {
   if (target.startsWith("fail:")) throw new Error(`${target} failed`);
   return {
@@ -16,7 +16,7 @@ function answer(target, argument, count) {
   };
 }
 
-/** Runs a function body as the sandbox does; gives its result or error, the calls it made and the probes it hit. */
+/** Runs a function body like the sandbox; returns its result or error, its calls and the probes it hit. */
 export async function run(body, args) {
   const calls = [];
   const probes = [];
@@ -55,7 +55,7 @@ export async function run(body, args) {
   }
 }
 
-/** The line of the body that an error came from; the function's own head takes two lines. */
+/** The line of the body that threw the error; the function's header takes two lines. */
 function lineOf(error) {
   const place = /<anonymous>:(\d+):\d+\)?$/m.exec(error.stack ?? "");
   return place ? Number(place[1]) - 2 : undefined;

@@ -368,7 +368,7 @@ fn a_capability_may_be_named_only_when_the_code_runs() {
         .collect();
     assert_eq!(names, ["math:next", "math:next", "my-tens", "my-tens", "their:own", "no:such", "math:next"]);
     let unresolved = "SELECT unresolved::text FROM pml.capability_records WHERE display_name = 'dynamic:all'";
-    assert!(db.text(unresolved, &[]).unwrap().contains("only when the code runs"));
+    assert!(db.text(unresolved, &[]).unwrap().contains("only at run time"));
     // Counted like any other call.
     assert_eq!(db.number("SELECT usage_count FROM pml_lookup('math:next')"), 5);
 }

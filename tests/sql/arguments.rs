@@ -32,7 +32,7 @@ fn a_bad_argument_is_named_and_its_value_is_not() {
             json!({"path": "x", "options": {"depth": "hunter2"}}),
             "Invalid arguments: \"options.depth\" is not of type \"integer\"",
         ),
-        (json!("hunter2"), "Invalid arguments: they must be an object"),
+        (json!("hunter2"), "Invalid arguments: expected a JSON object, found a string"),
     ] {
         let error = failure(check(&mut db, &args));
         assert_eq!((error.code().code(), error.message()), ("22023", message));

@@ -277,7 +277,7 @@ fn merging_makes_a_pipeline_of_what_fits() {
     assert_eq!(db.number("SELECT count(*) FROM pml_dependents('fs:load')"), 1);
     let error = db.refusal("SELECT pml_merge(ARRAY['data:check', 'fs:load'], 'x')");
     assert_eq!(error.code().code(), "22023");
-    assert!(error.message().contains("`fs:load` doesn't fit behind `data:check`"), "{}", error.message());
+    assert!(error.message().contains("`fs:load` doesn't fit after `data:check`"), "{}", error.message());
     db.batch_execute(
         "SELECT pml_merge(ARRAY['data:check', 'fs:load'], 'x', 'await cap_data_check({ text: \"a\" }); return cap_fs_load(args)')",
     )

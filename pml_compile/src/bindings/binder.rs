@@ -1,4 +1,4 @@
-//! The walk that finds the bindings: it declares the names of a scope before it looks at what is in it.
+//! The visitor that collects bindings: it declares the names of a scope before it visits the scope's contents.
 
 use rustc_hash::FxHashMap;
 use swc_atoms::Atom;
@@ -13,16 +13,16 @@ use crate::value::{Draft, Key, Step, draft_of, prop_name, select};
 
 struct Scope {
     span: Span,
-    /// How many names were hidden before this scope.
+    /// The length of `hidden` when this scope was entered.
     hidden: usize,
 }
 
 pub(super) struct Binder {
     found: Bindings,
     scopes: Vec<Scope>,
-    /// What each name means here, and the depth of the scope that declares it.
+    /// The current binding of each name, and the depth of the scope that declares it.
     names: FxHashMap<Atom, (BindingId, usize)>,
-    /// What names meant before a scope declared them, to be put back where it ends.
+    /// Shadowed bindings, restored at the end of the scope that shadows them.
     hidden: Vec<(Atom, Option<(BindingId, usize)>)>,
 }
 
@@ -91,7 +91,7 @@ impl Binder {
         }
     }
 
-    /// What a statement declares for the whole block it stands in.
+    /// Declares the block-scoped names of a statement.
     fn hoist_statement(&mut self, statement: &Stmt) {
         match statement {
             Stmt::Decl(Decl::Class(class)) => self.declare(&class.ident),
@@ -109,7 +109,7 @@ impl Binder {
         }
     }
 
-    /// What a statement declares for the whole function it stands in.
+    /// Declares the function-scoped names of a statement.
     fn hoist_vars(&mut self, statement: &Stmt) {
         let mut vars = Vars { names: Vec::new() };
         statement.visit_with(&mut vars);
@@ -182,7 +182,7 @@ impl Binder {
     fn set_value(&mut self, name: &Ident, value: Option<Draft>) {
         if let Some(id) = self.found.binding_at(name.span) {
             let binding = &mut self.found.list[id];
-            // A second declaration of a `var` is one more value.
+            // A second declaration of a `var` reassigns it.
             binding.reassigned |= binding.value.is_some();
             binding.value = value;
         }
@@ -374,7 +374,7 @@ impl Binder {
         }
     }
 
-    /// The variable of a loop has another value each time round.
+    /// A loop variable has another value in each iteration.
     fn loop_assigns(&mut self, head: &ForHead) {
         let mut names = PatternNames { names: Vec::new() };
         head.visit_with(&mut names);

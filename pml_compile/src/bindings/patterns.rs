@@ -19,7 +19,7 @@ impl Visit for Vars {
         }
     }
 
-    // Declarations are statements, so expressions, functions and classes hold none of this function's.
+    // Declarations are statements, so none are inside expressions; nested functions and classes have their own.
     fn visit_expr(&mut self, _: &Expr) {}
     fn visit_function(&mut self, _: &Function) {}
     fn visit_class(&mut self, _: &Class) {}

@@ -1,10 +1,10 @@
-//! What each byte can be, in one table: most of the scan's time goes to passing over bytes that mean nothing to it.
+//! Byte classes in one table: most of the scan's time goes into skipping bytes that don't matter to it.
 
-/// A blank that doesn't end a line.
+/// White space other than a line end.
 pub(super) const BLANK: u8 = 1;
-/// Goes on with an ASCII word.
+/// Continues an ASCII word.
 pub(super) const WORD: u8 = 2;
-/// Can end a string or a part of it.
+/// Can end a string, or start an escape in it.
 pub(super) const STRING_END: u8 = 4;
 /// Can end the text of a template.
 pub(super) const TEMPLATE_END: u8 = 8;

@@ -1,4 +1,4 @@
-//! Numbers, strings, templates, regular expressions and comments: what stands in them doesn't nest.
+//! Numbers, strings, templates, regular expressions and comments, whose content doesn't nest.
 
 use super::bytes::{STRING_END, TEMPLATE_END, is};
 use super::{Prev, Scanner};
@@ -12,7 +12,7 @@ impl Scanner<'_> {
         self.advance(0, Prev::Operand);
     }
 
-    /// Goes to the next byte of a kind, or to the end.
+    /// Advances to the next byte of a class, or to the end.
     fn pass(&mut self, kind: u8) {
         while let Some(&byte) = self.bytes.get(self.at)
             && !is(byte, kind)
@@ -81,6 +81,7 @@ impl Scanner<'_> {
                 _ => Some(true),
             },
             Prev::CloseBrace | Prev::Ambiguous | Prev::Greater | Prev::Dot => None,
+            Prev::OperatorWord if self.is_behind_possible_name() => Some(false),
             _ => Some(true),
         };
         if is_regex == Some(false) {
@@ -98,9 +99,12 @@ impl Scanner<'_> {
                 return Err(self.refuse(self.at, ErrorKind::Syntax, message, "close it on the same line"));
             }
             (_, Some(end)) => {
-                // Both readings agree as long as nothing between the slashes opens or closes anything.
+                // Both readings agree if nothing between the slashes opens or closes anything, and the second can divide.
                 let inside = &self.code[self.at + 1..end - 1];
-                if inside.contains(['(', ')', '[', ']', '{', '}', '\'', '"', '`', '/', '\\']) {
+                let ends_operand =
+                    inside.trim_end().ends_with(|c: char| c.is_alphanumeric() || "_$".contains(c));
+                if !ends_operand || inside.contains(['(', ')', '[', ']', '{', '}', '\'', '"', '`', '/', '\\'])
+                {
                     return Err(self.ambiguous_slash());
                 }
                 self.frame.angles = 0;
@@ -114,17 +118,27 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    /// Words that can be variables, and that no regular expression follows when they aren't.
+    fn is_behind_possible_name(&self) -> bool {
+        let before = self.code[..self.at].trim_end();
+        ["as", "from", "is", "satisfies"].iter().any(|word| {
+            before
+                .strip_suffix(word)
+                .is_some_and(|rest| !rest.ends_with(|c: char| c.is_alphanumeric() || "_$".contains(c)))
+        })
+    }
+
     fn ambiguous_slash(&self) -> CompileError {
         let message = "this `/` could be a division or a regular expression";
         let hint = "put the regular expression in parentheses or in a variable of its own";
         self.refuse(self.at, ErrorKind::Unsupported, message, hint)
     }
 
-    /// Where a regular expression starting here would end, behind its closing slash.
+    /// Where a regular expression starting here would end, after its closing slash.
     fn regex_end(&mut self) -> Result<Option<usize>, CompileError> {
         let end = self.find_regex_end();
         self.looked_ahead += end.unwrap_or_else(|| self.end_of_line(self.at)) - self.at;
-        // One look ahead after the other to the end of the same line would take time with the square of its length.
+        // Scanning ahead to the end of the same line again and again would be quadratic.
         if self.looked_ahead > 16 * self.bytes.len() {
             return Err(self.ambiguous_slash());
         }

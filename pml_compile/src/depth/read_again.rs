@@ -1,18 +1,18 @@
-//! Counts how often the parser may read a place. Where it can't tell types or a function from something else it tries one,
-//! and if that fails reads the same text again, tries inside of it included: nested tries take time without end, and a parse
-//! can't be stopped. So each place where `swc_ecma_parser` tries (`try_parse_ts`, `ts_look_ahead`) has its factor here.
+//! Bounds the parser's backtracking. Where it can't tell types or a function from something else it tries one, and if that
+//! fails parses the same text again: nested tries take exponential time, and a parse can't be interrupted. So each place where
+//! `swc_ecma_parser` backtracks (`try_parse_ts`, `ts_look_ahead`) has its factor here.
 
 use super::bytes::{BLANK, is};
 use super::{Prev, Scanner};
 use crate::error::{CompileError, ErrorKind};
 
-/// The bytes that may be read, all tries included: about half a second's worth.
+/// How many bytes may be parsed, backtracking included: about half a second's worth.
 const MAX_READ: usize = 8 * 1024 * 1024;
 
-/// How often what stands in one bracket may be read, and what was seen there that makes it more.
+/// How often the content of one bracket may be parsed, and what was seen there that adds to it.
 #[derive(Clone, Copy)]
 pub(super) struct Reading {
-    /// In the bracket as a whole, and in the expression that the scanner is in.
+    /// For the bracket as a whole, and for the current expression.
     whole: usize,
     times: usize,
     is_annotated: bool,
@@ -28,7 +28,7 @@ impl Reading {
         *self = Self::new(self.whole);
     }
 
-    /// `a ? (b) : c => d`: whether `c` is a return type shows only behind the function's body.
+    /// `a ? (b) : c => d`: whether `c` is a return type is known only after the function's body.
     pub(super) fn behind_arrow(&mut self) {
         if std::mem::take(&mut self.is_annotated) {
             self.read_twice();
@@ -48,18 +48,18 @@ impl Scanner<'_> {
         Err(self.refuse(
             self.at,
             ErrorKind::TooComplex,
-            "there are too many types and brackets inside of each other here",
+            "types and brackets are nested too deeply here",
             "give the inner types names of their own, or put inner expressions into variables",
         ))
     }
 
-    /// How often what a bracket holds that opens here may be read.
+    /// How often the content of a bracket that opens here may be parsed.
     pub(super) fn times_read_inside(&self, open: u8) -> usize {
         // `a<{`: three tries of type arguments, then a comparison.
         let in_angles = if self.frame.angles > 0 { 4 } else { 1 };
         // `a<T>(`: a call with type arguments, or two comparisons.
         let behind_types = if self.prev == Prev::Greater { 2 } else { 1 };
-        // `case (a): {`: a return type, or not. What follows an operand starts no type, but for `[`.
+        // `case (a): {`: a return type, or not. After an operand, only `[` can belong to a type.
         let may_be_type = open == b'[' || !(self.is_behind_operand() || self.prev == Prev::CloseBrace);
         let in_annotation = if self.frame.reading.is_annotated && may_be_type { 2 } else { 1 };
         self.frame.reading.times.saturating_mul(in_angles * behind_types * in_annotation)
@@ -69,7 +69,7 @@ impl Scanner<'_> {
         self.frame.reading.is_annotated |= self.prev == Prev::CloseParen;
     }
 
-    /// `<T>a` is first taken for a generic function, with all that is assigned or chosen behind it; so is `async<T>`.
+    /// `<T>a` is first parsed as a generic function, with the whole assignment or conditional after it; so is `async<T>`.
     pub(super) fn read_again_behind_angle(&mut self) {
         let is_comparison = matches!(self.prev, Prev::Operand | Prev::Contextual | Prev::CloseParen);
         if !is_comparison && !self.is_behind_binary_operator() {
@@ -77,7 +77,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// To be called with the scanner behind a word that isn't plain.
+    /// Call this with the scanner after a keyword.
     pub(super) fn read_again_behind_word(&mut self, start: usize) {
         let may_start_member = self.frame.open == b'{'
             && !matches!(self.prev, Prev::Operator | Prev::OperatorWord | Prev::Question | Prev::Colon);
@@ -88,9 +88,9 @@ impl Scanner<'_> {
                 reading.times = reading.times.max(reading.whole.saturating_mul(2));
             }
             "infer" => reading.is_infer = true,
-            // `infer A extends B ? C : D`: what stands behind `infer A`, or behind `infer A extends B`, is asked.
+            // `infer A extends B ? C : D`: the `extends` may be a constraint of `A` or start a conditional type.
             "extends" if std::mem::take(&mut reading.is_infer) => reading.read_twice(),
-            // `for (var in a)`: a missing name, or a strange one.
+            // `for (var in a)`: a missing name, or one called `in`.
             "in" | "of" if matches!(self.prev, Prev::OperatorWord | Prev::Ambiguous) => reading.read_twice(),
             _ => {}
         }
@@ -100,7 +100,7 @@ impl Scanner<'_> {
         matches!(self.prev, Prev::Operand | Prev::Contextual | Prev::Async | Prev::CloseParen | Prev::Greater)
     }
 
-    /// Whether the last operator is for sure one that takes no assignment or arrow function behind it.
+    /// Whether the last operator certainly can't be followed by an assignment or arrow function.
     fn is_behind_binary_operator(&self) -> bool {
         let before = self.bytes[..self.at].iter().rev().find(|byte| !is(**byte, BLANK));
         self.prev == Prev::Operator && before.is_some_and(|byte| b"+-*%^&|<".contains(byte))

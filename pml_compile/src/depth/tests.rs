@@ -106,6 +106,9 @@ fn brackets_in_text_do_not_count() {
         "a! / (b) / c",
         "!/(/.test(a)",
         "b ? /(/ : /)/",
+        "from / (2 + to) / 3",
+        "a <<!--b",
+        "satisfies / 1; is / (as / 2)",
     ] {
         assert!(check_depth(code).is_ok(), "{code}");
     }
@@ -114,6 +117,8 @@ fn brackets_in_text_do_not_count() {
 #[test]
 fn what_cannot_be_told_apart_is_refused() {
     assert!(refused("if (a) {}\n/(/.test(b)").message.contains("division or a regular expression"));
+    assert!(refused("if (a) {}\n/b+/.test(c)").message.contains("division or a regular expression"));
+    assert!(refused("a >/=/").message.contains("division or a regular expression"));
     assert!(check_depth("if (a) {}\n/x/.test(b)").is_ok());
     assert!(refused("a <!-- (\n)").message.contains("HTML"));
     assert!(check_depth("while (n --> 0) {}").is_ok());

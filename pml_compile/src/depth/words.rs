@@ -1,4 +1,4 @@
-//! What the words of the language mean for nesting.
+//! What the language's keywords mean for nesting.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Word {
@@ -6,7 +6,7 @@ pub(super) enum Word {
     Contextual,
     Prefix,
     Infix,
-    /// Goes on with the statement before it.
+    /// Continues the previous statement.
     Continuation,
     Statement,
     Clause,
@@ -54,7 +54,7 @@ const WORDS: &[(Word, &[&str])] = &[
     ),
 ];
 
-/// Four times as many as there are words, so that most other words meet an empty slot at once.
+/// Four slots per keyword, so that most other words hit an empty slot at once.
 const SLOTS: usize = 256;
 
 const fn slot(word: &[u8]) -> usize {

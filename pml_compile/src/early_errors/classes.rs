@@ -1,4 +1,4 @@
-//! `super` and private names, which only mean something inside of a class or a method.
+//! `super` and private names, which are only valid inside a class or method.
 
 use rustc_hash::FxHashMap;
 use swc_atoms::Atom;
@@ -10,7 +10,7 @@ use super::Checker;
 use super::declarations::Kind;
 use crate::value::{prop_name, without_types};
 
-/// What a private name stands for. A getter and a setter may share one.
+/// The kind of a private member. A getter and a setter may share a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Private {
     Getter { is_static: bool },
@@ -20,7 +20,7 @@ enum Private {
 
 #[derive(Default)]
 pub(super) struct Classes {
-    /// The private names of the classes around, the innermost last.
+    /// The private names of the enclosing classes, innermost last.
     private: Vec<FxHashMap<Atom, Private>>,
     allows_super_property: bool,
     allows_super_call: bool,
@@ -44,7 +44,7 @@ impl Checker<'_> {
 
     pub(super) fn super_property(&mut self, span: Span) {
         if !self.classes.allows_super_property {
-            self.refuse(span, "`super` is only known in methods", "name the object itself");
+            self.refuse(span, "`super` is only allowed in methods", "name the object itself");
         }
     }
 
@@ -57,21 +57,21 @@ impl Checker<'_> {
 
     pub(super) fn private_name(&mut self, name: &PrivateName) {
         if !self.classes.private.iter().any(|names| names.contains_key(&name.name)) {
-            let message = format!("no class around this has the private name `#{}`", name.name);
+            let message = format!("no enclosing class has the private name `#{}`", name.name);
             self.refuse(name.span, message, "declare it as a field of the class");
         }
     }
 
-    /// `#name` is no value: it can only stand at the left of an `in` that nothing else belongs to.
+    /// `#name` isn't a value: it is only allowed alone to the left of `in`.
     pub(super) fn private_operand(&mut self, binary: &BinExpr) {
         let is_in = |expr: &Expr| matches!(expr, Expr::Bin(inner) if inner.op == BinaryOp::In && inner.left.is_private_name());
         let is_misplaced = (binary.left.is_private_name() && binary.op != BinaryOp::In)
             || binary.right.is_private_name()
-            // `1 + #a in b` reads as if the sum were the left side.
+            // In `1 + #a in b`, the sum would be the left side.
             || (binary.op.precedence() >= BinaryOp::In.precedence() && is_in(&binary.right));
         if is_misplaced {
             let hint = "put parentheses around `#name in object`";
-            self.refuse(binary.span, "a private name can only stand alone at the left of `in`", hint);
+            self.refuse(binary.span, "a private name is only allowed alone to the left of `in`", hint);
         }
     }
 
@@ -104,7 +104,7 @@ impl Checker<'_> {
                     _ => false,
                 };
                 if !may_share {
-                    let message = format!("the class has the private name `#{}` already", name.name);
+                    let message = format!("the class already has the private name `#{}`", name.name);
                     self.refuse(name.span, message, "give one of the two another name");
                 }
             }

@@ -1,7 +1,7 @@
-//! Names that are declared twice where once is allowed.
+//! Duplicate declarations.
 //!
-//! A scope's `let`, `const`, `class` and functions are noted before its statements are walked, so that a `var` meets all that
-//! it can't stand beside, before and behind it, and need not be noted itself.
+//! A scope's `let`, `const`, `class` and functions are recorded before its statements are visited, so that a `var` is checked
+//! against all of them, earlier and later, and needn't be recorded itself.
 
 use rustc_hash::FxHashMap;
 use swc_atoms::Atom;
@@ -18,10 +18,10 @@ use crate::parse::offset;
 pub(super) enum Kind {
     /// `let`, `const`, a class, and a function in a block: nothing else may have the name.
     Lexical,
-    /// A function where a function's body starts: more of them and `var`s may have the name.
+    /// A function at the top level of a function's body: other functions and `var`s may have the same name.
     Function,
     Parameter,
-    /// `catch (name)`, beside which a `var` may stand.
+    /// `catch (name)`, which a `var` may redeclare.
     CaughtName,
 }
 
@@ -30,7 +30,7 @@ struct Declared {
     kind: Kind,
     depth: usize,
     at: BytePos,
-    /// For a caught name, what it hides that a `var` can't stand beside: its depth and place.
+    /// For a caught name, the depth and position of what it shadows that conflicts with a `var`.
     hides: Option<(usize, BytePos)>,
 }
 
@@ -47,10 +47,10 @@ impl Declared {
 pub(super) struct Declarations {
     /// The innermost declaration of each name.
     names: FxHashMap<Atom, Declared>,
-    /// What names meant before a scope declared them, to be put back where it ends.
+    /// Shadowed declarations, restored at the end of the scope that shadows them.
     hidden: Vec<(Atom, Option<Declared>)>,
     depth: usize,
-    /// The depth of the function around, up to which a `var` goes.
+    /// The depth of the enclosing function, to which a `var` is hoisted.
     function_depth: usize,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct OuterScope {
 
 impl Declarations {
     pub(super) fn new() -> Self {
-        // Room for the names of most code, so that the map need not grow step by step.
+        // Room for the names of most code, so that the map doesn't grow step by step.
         Self {
             names: FxHashMap::with_capacity_and_hasher(56, Default::default()),
             hidden: Vec::with_capacity(56),
@@ -92,7 +92,7 @@ impl Declarations {
         outer
     }
 
-    /// Notes a declaration; gives the one of this scope that it can't stand beside.
+    /// Records a declaration; returns the one in this scope that it conflicts with.
     fn declare(&mut self, name: &Ident, kind: Kind) -> Option<BytePos> {
         let mut declared = Declared { kind, depth: self.depth, at: name.span.lo, hides: None };
         if kind == Kind::CaughtName {
@@ -112,7 +112,7 @@ impl Declarations {
         }
     }
 
-    /// What a `var` can't stand beside: anything declared between it and its function.
+    /// What a `var` conflicts with: a declaration between it and its function.
     fn against_var(&self, name: &Atom) -> Option<BytePos> {
         let (depth, at) = self.names.get(name)?.against_var()?;
         (depth >= self.function_depth).then_some(at)
@@ -140,7 +140,7 @@ impl Checker<'_> {
 
     pub(super) fn declare_var(&mut self, name: &Ident) {
         if let Some(before) = self.declarations.against_var(&name.sym) {
-            // Hoisted names come first, but the error is told where the reader meets the second one.
+            // Hoisted names are recorded first, but the error is reported at the second one in the source.
             if before < name.span.lo {
                 self.declared_twice(name, before);
             } else {
@@ -158,7 +158,7 @@ impl Checker<'_> {
         statements.iter().for_each(|statement| self.hoist(statement, functions));
     }
 
-    /// What a statement declares for the whole block that it stands in.
+    /// Records the block-scoped declarations of a statement.
     pub(super) fn hoist(&mut self, statement: &Stmt, functions: Kind) {
         match statement {
             Stmt::Decl(Decl::Class(class)) if !class.declare => self.declare(&class.ident, Kind::Lexical),

@@ -1,4 +1,4 @@
-//! `break` and `continue` with nothing to leave, and labels that the engine doesn't know.
+//! `break` and `continue` without a target, and labels that the engine refuses.
 
 use swc_atoms::Atom;
 use swc_common::Spanned;
@@ -7,10 +7,10 @@ use swc_ecma_visit::VisitWith;
 
 use super::Checker;
 
-/// What the statements around can be left by, in the function or static block they stand in.
+/// The possible targets of jumps in the current function or static block.
 #[derive(Default)]
 pub(super) struct Jumps {
-    /// The labels around, and whether each stands next to a loop.
+    /// The enclosing labels, and whether each directly labels a loop.
     labels: Vec<(Atom, bool)>,
     in_loop: bool,
     in_switch: bool,
@@ -28,10 +28,14 @@ impl Jumps {
 }
 
 impl Checker<'_> {
-    /// The body of an `if` or a loop can't declare anything without a block.
+    /// The body of an `if` or a loop can't be a declaration without a block.
     pub(super) fn single_statement(&mut self, body: &Stmt) {
         if let Stmt::Decl(declaration @ (Decl::Fn(_) | Decl::Class(_))) = body {
-            self.refuse(declaration.span(), "a declaration can't stand here", "put it into a block `{ … }`");
+            self.refuse(
+                declaration.span(),
+                "a declaration isn't allowed here",
+                "put it into a block `{ … }`",
+            );
         }
     }
 
@@ -52,7 +56,11 @@ impl Checker<'_> {
         if let Stmt::Decl(Decl::Fn(function)) = &*statement.body
             && (function.function.is_async || function.function.is_generator)
         {
-            self.refuse(function.ident.span, "such a function can't have a label", "remove the label");
+            self.refuse(
+                function.ident.span,
+                "an async or generator function can't have a label",
+                "remove the label",
+            );
         }
         let is_loop = matches!(
             &*statement.body,
@@ -71,7 +79,7 @@ impl Checker<'_> {
         if !is_known {
             self.refuse(
                 statement.span,
-                "there is nothing here that this `break` can leave",
+                "there is no loop, `switch` or label here for this `break`",
                 "use `return` to end a function",
             );
         }
@@ -84,7 +92,7 @@ impl Checker<'_> {
                 match known {
                     Some((_, true)) => {}
                     Some((_, false)) => {
-                        let message = format!("`{}` isn't the label next to the loop", label.sym);
+                        let message = format!("the label `{}` isn't directly before the loop", label.sym);
                         self.refuse(label.span, message, "give the loop one label");
                     }
                     None => self.nothing_to_continue(statement),
@@ -96,6 +104,10 @@ impl Checker<'_> {
     }
 
     fn nothing_to_continue(&mut self, statement: &ContinueStmt) {
-        self.refuse(statement.span, "there is no loop here to `continue`", "use `return` to end a function");
+        self.refuse(
+            statement.span,
+            "there is no loop here for this `continue`",
+            "use `return` to end a function",
+        );
     }
 }

@@ -1,10 +1,11 @@
-//! Literals, words and signs that the parser reads though they are wrong: regular expressions, escapes, fields given twice.
+//! Invalid literals, words and punctuation that the parser accepts: regular expressions, escapes, duplicate fields.
 
 use memchr::memmem;
 use oxc_allocator::Allocator;
 use oxc_regular_expression::{LiteralParser, Options};
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
+use swc_ecma_parser::unstable::Token;
 
 use super::Checker;
 use crate::depth::MAX_DEPTH;
@@ -14,15 +15,15 @@ use crate::stack::with_stack_for;
 use crate::strip::skip_blanks;
 use crate::value::prop_name;
 
-/// What is worth looking for.
+/// What the code contains, to skip checks that can't fail.
 pub(super) struct Literals {
     has_prototype: bool,
     has_decimal_escape: bool,
-    /// Where regular expressions are parsed into, one after the other.
+    /// Reused for each regular expression.
     allocator: Allocator,
 }
 
-/// Words that mean something to the parser, which an escape must not spell.
+/// Keywords, which can't be written with escapes.
 const WORDS: &[&str] = &[
     "accessor",
     "arguments",
@@ -82,7 +83,7 @@ const WORDS: &[&str] = &[
     "yield",
 ];
 
-/// Names that no variable can have, some of which the parser takes in a pattern.
+/// Names that no variable can have; the parser accepts some in a pattern.
 const TARGETS_REFUSED: &[&str] = &[
     "arguments",
     "await",
@@ -134,7 +135,7 @@ const TARGETS_REFUSED: &[&str] = &[
     "yield",
 ];
 
-/// Refuses keywords that are written with escapes (`l\u0065t`): each means something else to each parser.
+/// Refuses keywords that are written with escapes (`l\u0065t`): parsers disagree on them.
 pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     if memmem::find(parsed.code.as_bytes(), b"\\u").is_none() {
         return Ok(());
@@ -143,8 +144,20 @@ pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         let text = parsed.text(token.span);
         if text.contains("\\u") && !text.starts_with(['"', '\'', '`', '/', '#']) {
             let word = unescaped(text);
+            if token.token == Token::Ident && !is_name(&word) {
+                let message =
+                    "an escape in a name must stand for a letter, or for a digit after the first character";
+                let hint = Some("write the name without escapes");
+                return Err(CompileError::at(
+                    parsed.code,
+                    offset(token.span.lo),
+                    ErrorKind::Syntax,
+                    message,
+                    hint,
+                ));
+            }
             if WORDS.contains(&&*word) {
-                let message = format!("the word `{word}` can't be written with an escape");
+                let message = format!("the keyword `{word}` can't contain an escape");
                 let hint = Some("write it as it is, or choose another name");
                 return Err(CompileError::at(
                     parsed.code,
@@ -159,7 +172,7 @@ pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// A name with its escapes (`\u0061`, `\u{61}`) as the characters that they stand for.
+/// A name with its escapes (`\u0061`, `\u{61}`) decoded.
 fn unescaped(text: &str) -> String {
     let mut word = String::new();
     let mut rest = text;
@@ -175,6 +188,11 @@ fn unescaped(text: &str) -> String {
     word + rest
 }
 
+fn is_name(word: &str) -> bool {
+    let mut characters = word.chars();
+    characters.next().is_some_and(Ident::is_valid_start) && characters.all(Ident::is_valid_continue)
+}
+
 impl Literals {
     pub(super) fn of(code: &str) -> Self {
         let code = code.as_bytes();
@@ -187,7 +205,7 @@ impl Literals {
     }
 }
 
-/// `\8`, `\9`, and `\0` with a digit behind it.
+/// `\8`, `\9`, and `\0` before a digit.
 fn has_decimal_escape(text: &str) -> bool {
     let mut bytes = text.bytes().peekable();
     while let Some(byte) = bytes.next() {
@@ -204,8 +222,8 @@ fn has_decimal_escape(text: &str) -> bool {
 
 impl Checker<'_> {
     fn decimal_escape(&mut self, span: Span) {
-        let message = "an escape can't be a backslash with a decimal number";
-        self.refuse(span, message, "write the character itself, or `\\x38` with its number in hexadecimal");
+        let message = "a backslash and a decimal number aren't a valid escape";
+        self.refuse(span, message, "write the character itself, or its hexadecimal code as in `\\x38`");
     }
 
     pub(super) fn string(&mut self, text: &Str) {
@@ -225,7 +243,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn regular_expression(&mut self, regex: &Regex) {
-        // As deep as this it may be nested. What may be deeper, the engine judges when it runs.
+        // An upper bound of the nesting. Deeper ones are left to the engine at run time.
         let levels = regex.exp.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
         if levels > MAX_DEPTH {
             return;
@@ -234,16 +252,12 @@ impl Checker<'_> {
         allocator.reset();
         let parser = LiteralParser::new(allocator, &regex.exp, Some(&regex.flags), Options::default());
         if let Err(error) = with_stack_for(levels, || parser.parse().map(drop)) {
-            let message = format!("the regular expression is wrong: {}", error.message);
-            self.refuse(
-                regex.span,
-                message,
-                "escape characters that have a meaning of their own with a backslash",
-            );
+            let message = format!("invalid regular expression: {}", error.message);
+            self.refuse(regex.span, message, "escape special characters with a backslash");
         }
     }
 
-    /// `__proto__: …` sets the prototype, once.
+    /// `__proto__: …` may set the prototype only once.
     pub(super) fn object(&mut self, object: &ObjectLit) {
         for property in &object.props {
             if let PropOrSpread::Prop(property) = property
@@ -262,7 +276,7 @@ impl Checker<'_> {
                     if !pair.key.is_computed() && prop_name(&pair.key).is_some_and(|name| name == *"__proto__")))
         };
         if let Some(second) = object.props.iter().filter(sets_prototype).nth(1) {
-            self.refuse(second.span(), "the object has `__proto__` already", "remove one of the two");
+            self.refuse(second.span(), "the object has a duplicate `__proto__`", "remove one of the two");
         }
     }
 
@@ -285,13 +299,13 @@ impl Checker<'_> {
         if self.code.get(from..next).is_some_and(|between| count_line_ends(between) > 0) {
             self.refuse(
                 method.function.span,
-                "no line may end behind `async`",
+                "a line end isn't allowed after `async`",
                 "put the name on the same line",
             );
         }
     }
 
-    /// `(a⏎=> 1)`: the parser looks for the line end only behind a type, or outside of parentheses.
+    /// `(a⏎=> 1)`: the parser checks for the line end only after a type, or outside parentheses.
     pub(super) fn line_before_arrow(&mut self, arrow: &ArrowExpr) {
         if arrow.return_type.is_some() {
             return;
@@ -301,7 +315,7 @@ impl Checker<'_> {
         if count_line_ends(between) == 0 {
             return;
         }
-        // Comments aside, only parentheses and a comma can come before the arrow.
+        // Comments aside, only parentheses and a comma can precede the arrow.
         let mut at = skip_blanks(self.code, offset(from));
         let mut end_of_parameters = offset(from);
         while self.code.get(at..).is_some_and(|rest| rest.starts_with([',', '(', ')'])) {
@@ -313,13 +327,13 @@ impl Checker<'_> {
             let position = BytePos(1 + at as u32);
             self.refuse(
                 Span::new(position, position),
-                "no line may end before `=>`",
-                "put it behind the parameters",
+                "a line end isn't allowed before `=>`",
+                "put it on the line of the parameters",
             );
         }
     }
 
-    /// `for (a; b c)`: the parser doesn't miss the second semicolon.
+    /// `for (a; b c)`: the parser accepts a missing second semicolon.
     pub(super) fn semicolon_behind(&mut self, test: &Expr) {
         let next = skip_blanks(self.code, range(test.span()).end);
         if !self.code.get(next..).is_some_and(|rest| rest.starts_with(';')) {
@@ -327,7 +341,7 @@ impl Checker<'_> {
             let span = Span::new(position, position);
             self.refuse(
                 span,
-                "expected `;` behind the condition of the loop",
+                "expected `;` after the condition of the loop",
                 "write `for (start; condition; step)`",
             );
         }
@@ -337,7 +351,7 @@ impl Checker<'_> {
     pub(super) fn bare_in(&mut self, variables: &VarDecl) {
         let values = variables.decls.iter().filter_map(|declarator| declarator.init.as_deref());
         if let Some(span) = values.into_iter().find_map(first_bare_in) {
-            self.refuse(span, "an `in` must stand in parentheses here", "put parentheses around it");
+            self.refuse(span, "an `in` needs parentheses here", "put parentheses around it");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Errors that the standard wants told before the code runs and the parser doesn't look for: names declared twice, `super` and
-//! private names out of place, broken regular expressions. The engine would tell them too, but only when the code is run.
+//! Early errors of the standard that the parser doesn't check: duplicate declarations, misplaced `super` and private names,
+//! invalid regular expressions. The engine would report them too, but only at run time.
 
 mod classes;
 mod declarations;
@@ -17,7 +17,7 @@ use declarations::{Declarations, Kind};
 use jumps::Jumps;
 use literals::Literals;
 
-/// The first of these errors in the code.
+/// Returns the first early error in the code.
 pub(crate) fn check(parsed: &Parsed<'_>) -> Result<(), CompileError> {
     literals::check_words(parsed)?;
     let mut checker = Checker {
@@ -54,7 +54,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a function of whatever kind declares and does; `parameters` declares those it has.
+    /// The body of any kind of function; `parameters` declares its parameters.
     fn body(&mut self, is_generator: bool, parameters: impl FnOnce(&mut Self), statements: &[Stmt]) {
         let jumps = Jumps::of_function(is_generator);
         let outer = (self.declarations.enter_function(), std::mem::replace(&mut self.jumps, jumps));
@@ -65,7 +65,7 @@ impl Checker<'_> {
         self.jumps = outer.1;
     }
 
-    /// An overload has no body; only its types mean something.
+    /// An overload has no body, only types.
     fn function(&mut self, function: &Function) {
         if let Some(body) = &function.body {
             let parameters = |checker: &mut Self| {
@@ -115,7 +115,7 @@ impl Visit for Checker<'_> {
             Decl::TsInterface(_) | Decl::TsTypeAlias(_) | Decl::TsModule(_) => {}
             Decl::TsEnum(declaration) if declaration.declare => {}
             Decl::TsEnum(declaration) => {
-                // It becomes a `var`.
+                // It compiles to a `var`.
                 self.declare_var(&declaration.id);
                 declaration.members.visit_with(self);
             }
@@ -138,7 +138,7 @@ impl Visit for Checker<'_> {
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
         self.line_before_arrow(arrow);
-        // Where it pauses in its parameters, `strip` says more about that.
+        // `strip` reports an `await` in its parameters.
         let parameters = |checker: &mut Self| {
             arrow.params.iter().for_each(|parameter| checker.parameter(parameter));
             if let ArrowFunctionBody::Expr(value) = &*arrow.body {
@@ -187,16 +187,7 @@ impl Visit for Checker<'_> {
     }
 
     fn visit_new_expr(&mut self, made: &NewExpr) {
-        let mut callee = &*made.callee;
-        loop {
-            callee = match callee {
-                Expr::Member(member) => &member.obj,
-                Expr::TsNonNull(inner) => &inner.expr,
-                Expr::TsInstantiation(inner) => &inner.expr,
-                _ => break,
-            };
-        }
-        if callee.is_opt_chain() {
+        if has_optional_chain(&made.callee) {
             self.refuse(
                 made.span,
                 "`new` can't be used with `?.`",
@@ -301,7 +292,7 @@ impl Visit for Checker<'_> {
 
     fn visit_yield_expr(&mut self, expr: &YieldExpr) {
         if !self.jumps.can_yield() {
-            self.refuse(expr.span, "`yield` can only stand in a generator", "write `function*`");
+            self.refuse(expr.span, "`yield` is only allowed in a generator", "write `function*`");
         }
         expr.visit_children_with(self);
     }
@@ -326,7 +317,14 @@ impl Visit for Checker<'_> {
     }
 
     fn visit_tagged_tpl(&mut self, tagged: &TaggedTpl) {
-        // Its text may be broken: the tag gets it as it is written.
+        if has_optional_chain(&tagged.tag) {
+            self.refuse(
+                tagged.span,
+                "a tagged template can't be used with `?.`",
+                "put the optional chain into parentheses",
+            );
+        }
+        // Its text may have invalid escapes: the tag gets the raw text.
         tagged.tag.visit_with(self);
         tagged.tpl.exprs.visit_with(self);
     }
@@ -340,7 +338,20 @@ impl Visit for Checker<'_> {
     fn visit_ident_name(&mut self, _: &IdentName) {}
 }
 
-/// What the parser made of `[(a)]` where only names may stand.
+/// Whether the expression is an optional chain, which in `a?.b!.c` the `!` hides from the parser.
+fn has_optional_chain(expr: &Expr) -> bool {
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            Expr::Member(member) => &member.obj,
+            Expr::TsNonNull(inner) => &inner.expr,
+            Expr::TsInstantiation(inner) => &inner.expr,
+            _ => return expr.is_opt_chain(),
+        };
+    }
+}
+
+/// The expression that `[(a)]` became where only names are allowed.
 fn expression_in(pattern: &Pat) -> Option<Span> {
     match pattern {
         Pat::Ident(_) | Pat::Invalid(_) => None,

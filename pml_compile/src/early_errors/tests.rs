@@ -91,10 +91,10 @@ fn a_scope_declares_a_name_once() {
 #[test]
 fn super_belongs_to_methods() {
     refused(&[
-        ("¦super.x", "only known in methods"),
-        ("function f() { ¦super.x }", "only known in methods"),
-        ("({ m: () => ¦super.x })", "only known in methods"),
-        ("class A { m() { return function () { ¦super.x } } }", "only known in methods"),
+        ("¦super.x", "only allowed in methods"),
+        ("function f() { ¦super.x }", "only allowed in methods"),
+        ("({ m: () => ¦super.x })", "only allowed in methods"),
+        ("class A { m() { return function () { ¦super.x } } }", "only allowed in methods"),
         ("¦super()", "constructor"),
         ("class A { constructor() { ¦super() } }", "constructor"),
         ("class A extends B { m() { ¦super() } }", "constructor"),
@@ -120,7 +120,7 @@ fn private_names_belong_to_a_class() {
         ("class A { get #a() {} set #a(x) {} ¦#a }", "already"),
         ("class A { #a; m() { delete this.¦#a } }", "deleted"),
         ("class A { #a; m() { delete (this?.¦#a) } }", "deleted"),
-        ("class A { #a; m() { return ¦1 + #a in this } }", "at the left of `in`"),
+        ("class A { #a; m() { return ¦1 + #a in this } }", "to the left of `in`"),
     ]);
     accepted(&[
         "class A { #a = 1; m() { class B { n(a: A) { return a.#a } } return #a in this && this?.#a } }",
@@ -145,6 +145,7 @@ fn literals_are_right() {
         ("({ ¦static })", "`static`"),
         ("let ¦\\u0061wait", "`await`"),
         ("let ¦\\u{79}ield", "`yield`"),
+        ("class A { ¦\\u0030b() {} }", "escape"),
     ]);
     accepted(&[
         "x = [/a{2}/g, /(?<a>.)|(?<a>.)/, /[\\d-z]/, /\\k<a>/, /\\//, /\\u{1F600}/u, /(?<=a)b/s, /[a--b]/v, /{/]",
@@ -172,16 +173,18 @@ fn what_the_parser_lets_pass_is_refused() {
         ("for (;;) { class A { static { ¦break } } }", "`break`"),
         ("a: { class A { static { ¦break a } } }", "`break`"),
         ("a: { ¦break }", "`break`"),
-        ("if (a) ¦async function f() {}", "a declaration can't stand here"),
-        ("while (a) ¦async function* f() {}", "a declaration can't stand here"),
+        ("if (a) ¦async function f() {}", "a declaration isn't allowed here"),
+        ("while (a) ¦async function* f() {}", "a declaration isn't allowed here"),
         ("({ ¦f(a) })", "needs a body"),
         ("enum E { A = ¦yield 1 }", "`yield`"),
         ("({ a, ¦if(x) })", "needs a body"),
         ("let { ¦yield = 1 } = o", "`yield`"),
         ("([¦(a)] = 1) => 1", "a name or a pattern"),
         ("¦new a?.()!", "`new`"),
+        ("¦a?.b!`c`", "tagged template"),
+        ("¦a?.b<T>`c`", "tagged template"),
         ("for (;;) { class A { static { ¦continue } } }", "`continue`"),
-        ("a: b: for (;;) { continue ¦a }", "next to the loop"),
+        ("a: b: for (;;) { continue ¦a }", "directly before the loop"),
         ("a: async function ¦f() {}", "label"),
         ("for (let a = ¦b in c;;) {}", "parentheses"),
         ("({ ¦async\nm() {} })", "`async`"),
@@ -194,7 +197,7 @@ fn what_the_parser_lets_pass_is_refused() {
         "a: b: for (;;) { break a; continue b }",
         "for (;;) { x = () => { for (;;) break }; break }",
         "(a, // b\n\n) => {\n}; (\n) => 1; (a\n) => /* c\n */ 1",
-        "(new a)?.b; new (a?.b)()",
+        "(new a)?.b; new (a?.b)(); (a?.b)`c`; a!.b`c`",
         "function* f() { yield 1; class A { [yield 2] = 3 } x = { *m() { yield* y } } }",
         "for (a\n; (b as T) /* c */\n; d) {}",
         "for (let a = (b in c), d = [e in f], g = () => { h in i };;) {}",

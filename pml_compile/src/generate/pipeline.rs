@@ -1,4 +1,4 @@
-//! A pipeline of capabilities: its code, and the parameters that are left for whoever calls it.
+//! A pipeline of capabilities: its code and its remaining parameters.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ pub struct PipelineSource {
     pub schema: ToolSchema,
 }
 
-/// A pipeline: each source gets what the one before gives, and the rest from `args`.
+/// A pipeline: each source gets the previous one's result, and the rest from `args`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {
     pub code: String,
-    /// What the first source takes, and what the others take that no step gives them.
+    /// The parameters of the first source, and those of the others that no step provides.
     pub parameters: Json,
 }
 
@@ -51,11 +51,11 @@ fn too_few() -> GenerateError {
     GenerateError("a pipeline needs at least two capabilities".to_owned())
 }
 
-/// What of a source's input comes from the step before.
+/// The part of a source's input that comes from the previous step.
 enum Fed<'a> {
-    /// By field, the expression that gives it.
+    /// The expression for each field.
     Fields(BTreeMap<&'a str, String>),
-    /// All of it: the source names no field.
+    /// The whole input: the source has no named fields.
     Whole(String),
 }
 
@@ -81,7 +81,7 @@ fn fed_fields<'a>(
     Ok(Fed::Fields(BTreeMap::from([(field, format!("step{step}"))])))
 }
 
-/// The one field that can take a whole result of which no field is known: the content, or else all that is required.
+/// The field for a result without known fields: the content, or else the only required one.
 fn taker_of_the_whole<'a>(given: &Json, input: &'a Json) -> Option<&'a str> {
     let (required, fields) = (required_fields(input), input_fields(input));
     let takers: Vec<&str> =
@@ -92,19 +92,19 @@ fn taker_of_the_whole<'a>(given: &Json, input: &'a Json) -> Option<&'a str> {
             _ => None,
         };
     only(&|name| is_content(name) && required.contains(name)).or_else(|| only(&is_content)).or_else(|| {
-        // An object of known fields is no mere value: its fields have other names than the one that is wanted.
+        // An object with known fields isn't the content: none of its fields has the right name.
         (input_fields(given).is_empty() && required.len() == 1)
             .then(|| only(&|name| required.contains(name)))?
     })
 }
 
-/// The arguments of a step: what it is fed with, and by name what is known to be its own.
+/// The arguments of a step: what the previous step provides, and its own parameters by name.
 fn arguments(source: &PipelineSource, fed: &BTreeMap<&str, String>) -> String {
     let fields = input_fields(&source.schema.input);
     if fields.is_empty() {
         return "args".to_owned();
     }
-    // One by one, since a capability refuses arguments that aren't its own.
+    // One by one, since a capability refuses unknown arguments.
     let own = |name: &str| fed.get(name).cloned().unwrap_or_else(|| format!("args{}", member(name)));
     let fields: Vec<String> = fields.keys().map(|name| format!("{}: {}", key(name), own(name))).collect();
     format!("{{ {} }}", fields.join(", "))
@@ -139,7 +139,7 @@ impl ParametersOfSteps {
         }
     }
 
-    /// What an earlier step has said stays.
+    /// The first step that declares a parameter wins.
     fn extend(&mut self, keyword: &str, entries: &Map<String, Json>) {
         if entries.is_empty() {
             return;
@@ -180,7 +180,7 @@ fn mismatch(from: &PipelineSource, to: &PipelineSource) -> String {
     let wanted =
         required_fields(input).into_iter().map(|name| (name, kind(&input["properties"][name]))).collect();
     format!(
-        "`{}` doesn't fit behind `{}`: it needs {}, and `{}` gives {}",
+        "`{}` doesn't fit after `{}`: it needs {}, and `{}` returns {}",
         to.name,
         from.name,
         describe(wanted, "nothing by name"),

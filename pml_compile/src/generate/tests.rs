@@ -51,7 +51,7 @@ fn a_dag_that_cannot_run_says_why() {
         (json!([{ "id": "a", "tool": "x:y" }, { "id": "a", "tool": "x:y" }]), "two tasks have the id `a`"),
         (
             json!([{ "id": "a", "tool": "x:y", "arguments": { "v": { "type": "parameter", "parameterName": "x); steal(" } } }]),
-            "task `a`: `x); steal(` is no parameter",
+            "task `a`: `x); steal(` isn't a parameter",
         ),
         (
             json!([{ "id": "a", "tool": "x:y", "arguments": { "v": { "type": "expression", "expression": "1 + 1" } } }]),
@@ -103,7 +103,7 @@ fn sources_that_fit_become_a_pipeline() {
     let error = pipeline(&[validate, read.clone()]).expect_err("doesn't fit");
     assert_eq!(
         error.to_string(),
-        "`fs:read_json` doesn't fit behind `transform:validate`: it needs path (string), and `transform:validate` gives result (boolean)"
+        "`fs:read_json` doesn't fit after `transform:validate`: it needs path (string), and `transform:validate` returns result (boolean)"
     );
     assert!(pipeline(&[read]).is_err());
 }

@@ -1,4 +1,4 @@
-//! What a literal is by its name and its text: a secret, a setting, or just a value.
+//! Classifies a literal by its name and text: a secret, a setting, or just a value.
 
 use super::LiftedKind;
 use crate::names::snake_case;
@@ -16,7 +16,7 @@ const SECRET_NAMES: &[&str] = &[
     "passphrase",
 ];
 
-/// How the secrets of well-known services start.
+/// Prefixes of well-known services' secrets.
 const SECRET_STARTS: &[&str] = &[
     "sk-",
     "sk_live_",
@@ -101,7 +101,7 @@ pub(super) fn kind_of_text(name: &str, text: &str) -> Option<LiftedKind> {
             && !scheme.is_empty()
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
     });
-    // A password inside a URL makes the whole of it a secret.
+    // A password makes the whole URL a secret.
     if is_url
         && text.split_once("://").is_some_and(|(_, rest)| {
             rest.split('/')
@@ -133,7 +133,7 @@ fn is_secret_field(field: &str) -> bool {
     })
 }
 
-/// Long, without spaces, and with digits among the letters of both cases: nobody writes that by hand.
+/// Long, without spaces, and with digits, upper and lower case: not written by hand.
 fn looks_random(text: &str) -> bool {
     let has = |test: fn(&char) -> bool| text.chars().any(|c| test(&c));
     text.len() >= 32

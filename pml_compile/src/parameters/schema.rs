@@ -1,4 +1,4 @@
-//! What is known of a parameter, and how a JSON Schema says it.
+//! What is known about a parameter, and its JSON Schema.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,36 @@ pub struct Parameters {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Parameter {
-    /// By TypeScript types; by the schemas of the tools that get it; by how it is used. The first that says anything counts.
+    /// From TypeScript types; from the schemas of tools that it is passed to; from its uses. The first that isn't empty counts.
     declared: Types,
     of_tools: Types,
     used: Types,
-    /// The code asks which type it has, so the ways in which it is used say nothing.
+    /// The code tests its type, so its uses say nothing about it.
     is_asked: bool,
     default: Option<Json>,
-    /// The code fails without it, whatever else it does with it.
+    /// The code checks for it and throws, so it is required even if it is also optional elsewhere.
     pub(super) insisted: bool,
-    /// The code can't do without it, unless something shows that it can.
+    /// The code can't work without it, unless it is also optional.
     pub(super) needed: bool,
     pub(super) optional: bool,
-    /// More than the known fields may be given: the whole is handed on, or fields are taken by names known only later.
+    /// The code replaces it when it is missing, so a check of the replacement doesn't make it required.
+    pub(super) replaced: bool,
+    /// Unknown fields are allowed: the value is passed on as a whole, or read by keys known only at run time.
     pub(super) is_open: bool,
-    // In a box: a table of these is large, and large tables are slow to make.
+    // Boxed: a map of these is large, and slow to allocate.
     fields: BTreeMap<String, Box<Parameter>>,
     items: Option<Box<Parameter>>,
-    /// In the order they are declared.
+    /// The index that the code reads, and whether it reads others too, which may have other types.
+    element: Option<usize>,
+    has_elements: bool,
+    /// In the order of declaration.
     choices: Vec<String>,
     is_choice: FxHashSet<String>,
+    takes_any_string: bool,
 }
 
 /// The names of types, in the order in which a schema lists them.
-const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// A set of [`TYPES`], one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +62,19 @@ impl Types {
 
     fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// Removes "null"; true if it was there.
+    fn take_null(&mut self) -> bool {
+        let had = self.contains("null");
+        *self = Self(self.0 & !Self::of("null").0);
+        had
+    }
+
+    fn of(name: &str) -> Self {
+        let mut types = Self::default();
+        types.insert(name);
+        types
     }
 
     fn names(self) -> impl Iterator<Item = &'static str> {
@@ -82,12 +101,16 @@ impl Parameter {
         self.items.get_or_insert_default()
     }
 
-    /// A type that a use suggests.
+    /// An element by its number.
+    pub(super) fn element(&mut self, index: usize) -> &mut Parameter {
+        self.has_elements |= *self.element.get_or_insert(index) != index;
+        self.item()
+    }
+
+    /// A type that follows from a use.
     pub(super) fn add_type(&mut self, name: &str) {
-        match name {
-            "null" => self.optional = true,
-            _ => self.used.insert(name),
-        }
+        self.optional |= name == "null";
+        self.used.insert(name);
     }
 
     pub(super) fn declare(&mut self, name: &str) {
@@ -98,27 +121,32 @@ impl Parameter {
         self.is_asked = true;
     }
 
-    /// What the schema of a tool says of what it gets.
+    /// What a tool's schema says about a value that is passed to it.
     pub(super) fn given_to_tool(&mut self, schema: &Json) {
         let types = match &schema["type"] {
             Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
             other => other.as_str().into_iter().collect::<Vec<_>>(),
         };
         for name in types {
-            match name {
-                "null" => self.optional = true,
-                name => self.of_tools.insert(name),
-            }
+            self.optional |= name == "null";
+            self.of_tools.insert(name);
         }
     }
 
-    /// The known fields may all be left out.
+    /// Makes all known fields optional.
     pub(super) fn make_fields_optional(&mut self) {
         self.fields.values_mut().for_each(|field| field.optional = true);
     }
 
+    /// The code assigns to this field, if it is one.
+    pub(super) fn replace_field(&mut self, name: &str) {
+        if let Some(field) = self.fields.get_mut(name) {
+            field.replaced = true;
+        }
+    }
+
     fn is_required(&self) -> bool {
-        self.insisted || (self.needed && !self.optional)
+        (self.insisted && !self.replaced) || (self.needed && !self.optional)
     }
 
     pub(super) fn add_choice(&mut self, text: &str) {
@@ -126,6 +154,11 @@ impl Parameter {
         if self.is_choice.insert(text.to_owned()) {
             self.choices.push(text.to_owned());
         }
+    }
+
+    pub(super) fn declare_any_string(&mut self) {
+        self.declare("string");
+        self.takes_any_string = true;
     }
 
     pub(super) fn set_default(&mut self, default: Option<Json>) {
@@ -136,29 +169,105 @@ impl Parameter {
         }
     }
 
-    /// Its types; what has fields or items and no type that says otherwise is an object or an array.
+    /// Whether no type says anything about it.
+    pub(super) fn is_undeclared(&self) -> bool {
+        self.declared.is_empty() && !self.optional
+    }
+
+    /// The union of two types: fields that only one of them has are optional.
+    pub(super) fn or(mut self, other: Self) -> Self {
+        let (is_object, other_is_object) =
+            (self.declared.contains("object"), other.declared.contains("object"));
+        if is_object && other_is_object {
+            for (name, field) in &mut self.fields {
+                field.optional |= !other.fields.contains_key(name);
+            }
+        }
+        for (name, mut field) in other.fields {
+            match self.fields.remove(&name) {
+                Some(before) => *field = before.or(*field),
+                None => field.optional |= is_object && other_is_object,
+            }
+            self.fields.insert(name, field);
+        }
+        self.items = match (self.items, other.items) {
+            (Some(one), Some(two)) => Some(Box::new(one.or(*two))),
+            (one, two) => one.or(two),
+        };
+        self.declared.0 |= other.declared.0;
+        self.needed |= other.needed;
+        self.optional |= other.optional;
+        self.is_open |= other.is_open;
+        self.takes_any_string |= other.takes_any_string;
+        for text in &other.choices {
+            self.add_choice(text);
+        }
+        self
+    }
+
+    /// Adds what a type says.
+    pub(super) fn take_over(&mut self, declared: Self) {
+        for (name, field) in declared.fields {
+            self.field(&name).take_over(*field);
+        }
+        if let Some(items) = declared.items {
+            self.item().take_over(*items);
+        }
+        self.declared.0 |= declared.declared.0;
+        self.needed |= declared.needed;
+        self.optional |= declared.optional;
+        self.is_open |= declared.is_open;
+        self.takes_any_string |= declared.takes_any_string;
+        for text in &declared.choices {
+            self.add_choice(text);
+        }
+    }
+
+    /// Its types; without any, fields make it an object and items an array.
     fn known_types(&self) -> Types {
         let sources =
             [self.declared, self.of_tools, if self.is_asked { Types::default() } else { self.used }];
         let mut types = sources.into_iter().find(|types| !types.is_empty()).unwrap_or_default();
+        let null = types.take_null();
         if types.is_empty() && !self.is_asked {
             match (self.fields.is_empty(), self.items.is_some()) {
                 (false, false) => types.insert("object"),
-                // A string can be indexed too, but then something else says that it is one.
-                (true, true) => types.insert("array"),
+                (true, true) if !self.may_be_text() => types.insert("array"),
                 _ => {}
             }
         }
+        // That it may be null says nothing about what else it can be.
+        if null && !types.is_empty() {
+            types.insert("null");
+        }
         types
+    }
+
+    /// Whether the elements that the code takes could be the characters of a string.
+    fn may_be_text(&self) -> bool {
+        self.items.as_ref().is_none_or(|item| {
+            item.fields.is_empty()
+                && item.items.is_none()
+                && item.known_types().names().all(|name| name == "string")
+        })
+    }
+
+    /// The `enum` of allowed strings, unless other values are allowed too.
+    fn write_choices<S: SerializeMap>(&self, types: Types, schema: &mut S) -> Result<(), S::Error> {
+        let only_texts = types.names().all(|name| matches!(name, "string" | "null"));
+        if self.choices.is_empty() || self.takes_any_string || !only_texts {
+            return Ok(());
+        }
+        let null = types.contains("null").then_some(Json::Null);
+        let choices = self.choices.iter().map(|text| Json::from(text.as_str())).chain(null);
+        schema.serialize_entry("enum", &choices.collect::<Vec<_>>())
     }
 
     fn write<S: SerializeMap>(&self, types: Types, schema: &mut S) -> Result<(), S::Error> {
         if !types.is_empty() {
             schema.serialize_entry("type", &types)?;
         }
-        if !self.choices.is_empty() {
-            schema.serialize_entry("enum", &self.choices)?;
-        }
+        self.write_choices(types, schema)?;
         if types.contains("object") && !self.fields.is_empty() {
             let required: Vec<&String> =
                 self.fields.iter().filter(|(_, field)| field.is_required()).map(|(name, _)| name).collect();
@@ -167,7 +276,8 @@ impl Parameter {
             }
             schema.serialize_entry("properties", &self.fields)?;
         }
-        if let Some(items) = self.items.as_ref().filter(|_| types.contains("array")) {
+        let are_alike = |items: &&Parameter| !self.has_elements || !items.declared.is_empty();
+        if let Some(items) = self.items.as_deref().filter(|_| types.contains("array")).filter(are_alike) {
             schema.serialize_entry("items", items)?;
         }
         if let Some(default) = &self.default {

@@ -16,7 +16,7 @@ fn use_gives_the_type() {
         ("args.x * 2", json!({ "type": "number" })),
         ("-args.x", json!({ "type": "number" })),
         ("args.x > 5", json!({ "type": "number" })),
-        ("args.x > y", json!({ "type": "number" })),
+        ("args.x > y", json!({ "type": ["number", "string"] })),
         ("args.x + 'suffix'", json!({ "type": "string" })),
         ("args.x === 'a'", json!({ "type": "string" })),
         ("args.x === true", json!({ "type": "boolean" })),
@@ -50,6 +50,15 @@ fn use_gives_the_type() {
             json!({ "type": "array", "items": { "type": "object", "properties": { "id": {}, "name": {} } } }),
         ),
         ("if (!args.x) throw new Error('x is missing')", json!({})),
+        ("Math.max(...args.x)", json!({ "type": "array", "items": { "type": "number" } })),
+        // What a string has too says nothing.
+        ("args.x[0].toUpperCase() + args.x.slice(1)", json!({})),
+        ("const [first] = args.x; f(first)", json!({})),
+        // Elements of an array need not be alike.
+        ("const [name, count = 2] = args.x; name.trim()", json!({})),
+        ("args.x[0].a.trim(); args.x[1] * 2", json!({ "type": "array" })),
+        ("+args.x", json!({})),
+        ("args.x === null ? 1 : args.x.trim()", json!({ "type": ["null", "string"] })),
     ] {
         let schema = schema(code);
         assert_eq!(schema["properties"]["x"], expected, "{code}");
@@ -137,6 +146,20 @@ fn what_it_can_do_without_is_not() {
         "f(args.x as any)",
         "f(args.x as string | undefined)",
         "type A = { x?: A | A | A }; f((args as A).x)",
+        "f?.(args.x.y)",
+        "f?.g.h(args.x.y)",
+        "f?.[args.x.y]",
+        "const { y = args.x.z } = f()",
+        "const [y = args.x.z] = f()",
+        "let y = f(); y ||= args.x.z",
+        "let y = f(); y ??= args.x.z",
+        "do { if (f()) break; args.x.y } while (g())",
+        "const { x = 1 } = args; if (!x) throw new Error('zero')",
+        "args.x ??= 5; if (!args.x) throw new Error('zero')",
+        "args.x = args.x || 5; if (!args.x) throw new Error('zero')",
+        "if (args.hasOwnProperty('x')) f(args.x.y)",
+        "const a = args as { kind: 'a'; x: number } | { kind: 'b'; y: string }; f(a.x)",
+        "export interface A { x?: string } const a = args as A; if (a.x) f(a.x.trim())",
     ] {
         let schema = schema(code);
         assert!(schema["properties"].get("x").is_some(), "{code}: {schema}");
@@ -150,6 +173,9 @@ fn what_asks_for_the_type_takes_any() {
     for code in [
         "typeof args.x === 'string' ? JSON.parse(args.x) : args.x",
         "Array.isArray(args.x) ? args.x.map(f) : 1",
+        "args.x instanceof Array ? args.x.map(f) : 1",
+        "const kind = typeof args.x; kind === 'string' ? args.x.trim() : 1",
+        "['string'].includes(typeof args.x) ? args.x.trim() : 1",
     ] {
         assert_eq!(schema(code)["properties"]["x"], json!({}), "{code}");
     }
@@ -236,6 +262,8 @@ fn the_schema_of_a_tool_says_what_it_gets() {
         let schema = with_tool(code);
         assert_eq!((&schema["properties"], &schema["required"]), (&properties, &required), "{code}");
     }
+    let nullable = with_tool("return mcp.fs.read({ path: '/', options: { mode: args.a } })");
+    assert_eq!(nullable["properties"]["a"], json!({ "type": ["null", "string"] }));
     let whole = with_tool("return mcp.fs.read(args)");
     assert_eq!(whole["required"], json!(["path"]));
     assert_eq!(whole["properties"]["head"], json!({ "type": "integer" }));
@@ -312,6 +340,56 @@ fn annotations_are_believed() {
         })
     );
     assert_eq!(schema["required"], json!(["a", "c"]));
+}
+
+#[test]
+fn alternatives_in_a_type_are_all_allowed() {
+    let schema = schema(
+        "const a = args as { auto: 'auto' | number; open: 'x' | string; none: string | null; few: 'a' | 'b' | null;
+           one: { p: string; q: { r: 1 } } | { p: number; q: { s: 1 } } }; f(a.one)",
+    );
+    assert_eq!(
+        schema["properties"],
+        json!({
+            "auto": { "type": ["number", "string"] },
+            "open": { "type": "string" },
+            "none": { "type": ["null", "string"] },
+            "few": { "type": ["null", "string"], "enum": ["a", "b", null] },
+            "one": {
+                "type": "object",
+                "required": ["p", "q"],
+                "properties": {
+                    "p": { "type": ["number", "string"] },
+                    "q": { "type": "object", "properties": { "r": { "type": "number" }, "s": { "type": "number" } } }
+                }
+            }
+        })
+    );
+    assert_eq!(schema["required"], json!(["auto", "one", "open"]));
+}
+
+#[test]
+fn exported_types_count() {
+    let schema = schema("export type A = { n: number }; export interface B { s?: string } f(args as A & B)");
+    assert_eq!(schema["properties"], json!({ "n": { "type": "number" }, "s": { "type": "string" } }));
+    assert_eq!(schema["required"], json!(["n"]));
+}
+
+#[test]
+fn what_every_object_has_is_no_parameter() {
+    for code in ["args.hasOwnProperty(key)", "args.toString()", "args.constructor.name"] {
+        let schema = schema(code);
+        assert_eq!((&schema["properties"], &schema["required"]), (&json!({}), &Json::Null), "{code}");
+    }
+    let schema = schema("args.x.constructor.name");
+    assert_eq!(schema["properties"]["x"], json!({}));
+}
+
+#[test]
+fn one_element_says_nothing_about_the_others() {
+    let schema = schema("args.x[0].y.z");
+    assert_eq!(schema["required"], json!(["x"]));
+    assert_eq!(schema["properties"]["x"]["items"].get("required"), None, "{schema}");
 }
 
 #[test]

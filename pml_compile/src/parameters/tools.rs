@@ -1,8 +1,8 @@
-//! What the schemas of called tools say about the parameters that they get.
+//! What the schemas of called tools say about the parameters passed to them.
 
 use super::*;
 
-/// What is known of the tools and capabilities that the code calls.
+/// What is known about the tools and capabilities that the code calls.
 pub(crate) struct Called<'a> {
     pub(crate) references: &'a References,
     pub(crate) lookup: &'a Lookup,
@@ -21,7 +21,27 @@ impl<'a> Called<'a> {
 }
 
 impl Inference<'_> {
-    /// What it means that a tool with this schema gets the value.
+    /// The arguments of a call, and what the schema of the called tool says about the first.
+    pub(super) fn arguments(&mut self, args: &[ExprOrSpread], call: Span) {
+        let input = self.called.input(call);
+        for (index, argument) in args.iter().enumerate() {
+            if argument.spread.is_some() {
+                self.needs(&argument.expr);
+            } else if index == 0
+                && let Some(input) = input
+            {
+                self.give(&argument.expr, input, true);
+                // A closed schema lists every field, so `args` needn't be open.
+                if self.is_whole(&argument.expr) && input["additionalProperties"] == false {
+                    self.inside_chain(&argument.expr);
+                    continue;
+                }
+            }
+            argument.expr.visit_with(self);
+        }
+    }
+
+    /// Notes that a value is passed to a tool with this schema.
     pub(super) fn give(&mut self, expr: &Expr, schema: &Json, is_required: bool) {
         match unwrap(expr) {
             Expr::Object(object) => {

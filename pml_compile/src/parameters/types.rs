@@ -6,9 +6,10 @@ use rustc_hash::FxHashMap;
 use swc_ecma_ast::*;
 
 use super::schema::Parameter;
+use crate::parse::Parsed;
 use crate::value::{static_text, text_of};
 
-/// The type that has a method of this name, if only one has.
+/// The only type that has a method of this name.
 pub(super) fn method_type(method: &str) -> Option<&'static str> {
     match method {
         "toUpperCase" | "toLowerCase" | "trim" | "trimStart" | "trimEnd" | "startsWith" | "endsWith"
@@ -31,19 +32,24 @@ pub(super) struct DeclaredTypes<'a> {
     looked_at: Cell<usize>,
 }
 
-/// Types may refer to each other, and to themselves.
+/// Types may be recursive.
 const DEEPEST: usize = 16;
 const MOST_TYPES: usize = 10_000;
 
 impl<'a> DeclaredTypes<'a> {
-    pub(super) fn of(statements: impl Iterator<Item = &'a Stmt>) -> Self {
+    pub(super) fn of(parsed: &'a Parsed<'_>) -> Self {
         let mut types = Self::default();
-        for statement in statements {
-            match statement {
-                Stmt::Decl(Decl::TsTypeAlias(alias)) => {
+        for item in &parsed.items {
+            let declaration = match item {
+                ModuleItem::Stmt(Stmt::Decl(declaration)) => declaration,
+                ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => &export.decl,
+                _ => continue,
+            };
+            match declaration {
+                Decl::TsTypeAlias(alias) => {
                     types.aliases.insert(&alias.id.sym, &alias.type_ann);
                 }
-                Stmt::Decl(Decl::TsInterface(interface)) => {
+                Decl::TsInterface(interface) => {
                     types.interfaces.insert(&interface.id.sym, interface);
                 }
                 _ => {}
@@ -52,7 +58,7 @@ impl<'a> DeclaredTypes<'a> {
         types
     }
 
-    /// Takes over what a type annotation says.
+    /// Applies a type annotation.
     pub(super) fn declare(&self, parameter: &mut Parameter, declared: &TsType) {
         self.declare_at(parameter, declared, 0);
     }
@@ -64,15 +70,20 @@ impl<'a> DeclaredTypes<'a> {
         }
         match declared {
             TsType::TsKeywordType(keyword) => match keyword.kind {
-                TsKeywordTypeKind::TsStringKeyword => parameter.declare("string"),
+                TsKeywordTypeKind::TsStringKeyword => parameter.declare_any_string(),
                 TsKeywordTypeKind::TsNumberKeyword => parameter.declare("number"),
                 TsKeywordTypeKind::TsBooleanKeyword => parameter.declare("boolean"),
                 TsKeywordTypeKind::TsObjectKeyword => parameter.declare("object"),
-                TsKeywordTypeKind::TsUndefinedKeyword | TsKeywordTypeKind::TsNullKeyword => {
+                TsKeywordTypeKind::TsUndefinedKeyword => {
                     parameter.optional = true;
                     return;
                 }
-                // `any` and `unknown` say nothing, not even that it is there.
+                TsKeywordTypeKind::TsNullKeyword => {
+                    parameter.declare("null");
+                    parameter.optional = true;
+                    return;
+                }
+                // `any` and `unknown` say nothing, not even that it is present.
                 _ => return,
             },
             TsType::TsArrayType(array) => {
@@ -84,8 +95,17 @@ impl<'a> DeclaredTypes<'a> {
                 return self.declare_at(parameter, &inner.type_ann, depth + 1);
             }
             TsType::TsUnionOrIntersectionType(TsUnionOrIntersectionType::TsUnionType(union)) => {
-                for member in &union.types {
-                    self.declare_at(parameter, member, depth + 1);
+                let alternatives = union.types.iter().map(|member| {
+                    let mut alternative = Parameter::default();
+                    self.declare_at(&mut alternative, member, depth + 1);
+                    alternative
+                });
+                let alternatives: Vec<Parameter> = alternatives.collect();
+                parameter.optional |= alternatives.iter().any(|alternative| alternative.optional);
+                if !alternatives.iter().any(Parameter::is_undeclared)
+                    && let Some(any) = alternatives.into_iter().reduce(Parameter::or)
+                {
+                    parameter.take_over(any);
                 }
                 return;
             }
@@ -147,7 +167,7 @@ impl<'a> DeclaredTypes<'a> {
                                     self.members(parameter, &base.body.body, depth + 1);
                                 }
                             }
-                            // What it has besides can't be seen.
+                            // Its other members are unknown.
                             _ => parameter.is_open = true,
                         }
                     }

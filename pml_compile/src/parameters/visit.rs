@@ -1,4 +1,4 @@
-//! The walk through the code: what each kind of statement and expression says about parameters, and what runs in any case.
+//! The visitor: what each kind of statement and expression says about parameters, and what always runs.
 
 use super::*;
 
@@ -17,23 +17,7 @@ impl Visit for Inference<'_> {
                 }
                 callee.visit_with(self);
             }
-            let input = self.called.input(span);
-            for (index, argument) in args.iter().enumerate() {
-                if argument.spread.is_some() {
-                    self.needs(&argument.expr);
-                } else if index == 0
-                    && let Some(input) = input
-                {
-                    self.give(&argument.expr, input, true);
-                    // A tool that takes no more than its schema says has told all that there is.
-                    if self.is_whole(&argument.expr) && input["additionalProperties"] == false {
-                        self.inside_chain(&argument.expr);
-                        continue;
-                    }
-                }
-                argument.expr.visit_with(self);
-            }
-            return;
+            return self.skippable(expr, |inside| inside.arguments(args, span));
         }
         if let Some((inner, declared)) = as_cast(expr) {
             self.declare(inner, declared);
@@ -43,13 +27,24 @@ impl Visit for Inference<'_> {
         match expr {
             Expr::TsNonNull(asserted) => self.needs(&asserted.expr),
             Expr::Update(update) => self.has_type(&update.arg, "number"),
-            Expr::Assign(assignment) if assignment.op != AssignOp::Assign => self.changed(assignment),
+            Expr::Assign(assignment) => {
+                self.changed(assignment);
+                assignment.left.visit_with(self);
+                return match assignment.op {
+                    AssignOp::AndAssign | AssignOp::OrAssign | AssignOp::NullishAssign => {
+                        self.maybe(|inside| assignment.right.visit_with(inside));
+                    }
+                    _ => assignment.right.visit_with(self),
+                };
+            }
             Expr::Bin(binary) => {
                 self.binary(binary);
                 return self.operands(binary);
             }
             Expr::Unary(unary) => match unary.op {
-                UnaryOp::Minus | UnaryOp::Plus | UnaryOp::Tilde => self.has_type(&unary.arg, "number"),
+                // `+x` makes a number of what isn't one.
+                UnaryOp::Minus | UnaryOp::Tilde => self.has_type(&unary.arg, "number"),
+                UnaryOp::TypeOf => drop(self.note(&unary.arg, Parameter::ask_type)),
                 UnaryOp::Bang if self.is_whole(&unary.arg) => return self.inside_chain(&unary.arg),
                 _ => {}
             },
@@ -86,6 +81,15 @@ impl Visit for Inference<'_> {
         }
     }
 
+    fn visit_assign_pat(&mut self, pattern: &AssignPat) {
+        pattern.left.visit_with(self);
+        self.maybe(|inside| pattern.right.visit_with(inside));
+    }
+
+    fn visit_assign_pat_prop(&mut self, property: &AssignPatProp) {
+        self.maybe(|inside| property.value.visit_with(inside));
+    }
+
     fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
         if let Some(init) = &declarator.init {
             let given = without_fallback(init);
@@ -98,7 +102,7 @@ impl Visit for Inference<'_> {
             };
             match self.path(given) {
                 Some(steps) if is_followed => {
-                    // The use in a plain declaration is noted like any other.
+                    // A plain declaration is a use like any other.
                     self.pattern(&declarator.name, &steps);
                     if !std::ptr::eq(given, &**init) {
                         self.may_be_absent_at(&steps);
@@ -113,7 +117,7 @@ impl Visit for Inference<'_> {
 
     fn visit_stmt(&mut self, statement: &Stmt) {
         statement.visit_children_with(self);
-        // What comes after a branch that may have returned needn't run.
+        // Code after a branch that may return doesn't always run.
         if self.is_certain && may_return(statement) {
             self.is_certain = false;
         }
@@ -135,6 +139,11 @@ impl Visit for Inference<'_> {
     fn visit_while_stmt(&mut self, statement: &WhileStmt) {
         statement.test.visit_with(self);
         self.maybe(|inside| statement.body.visit_with(inside));
+    }
+
+    // A `break` or `continue` can skip the rest of it.
+    fn visit_do_while_stmt(&mut self, statement: &DoWhileStmt) {
+        self.maybe(|inside| statement.visit_children_with(inside));
     }
 
     fn visit_for_stmt(&mut self, statement: &ForStmt) {
@@ -177,7 +186,7 @@ impl Visit for Inference<'_> {
     fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
         self.has_type(&statement.right, "array");
         self.needs(&statement.right);
-        // Each item has the fields that the loop takes out of it.
+        // Each item has the fields that the loop destructures.
         if let (ForHead::VarDecl(declaration), Some(mut steps)) =
             (&statement.left, self.path(&statement.right))
             && let [VarDeclarator { name: pattern @ (Pat::Object(_) | Pat::Array(_)), .. }] =
@@ -205,7 +214,7 @@ impl Visit for Inference<'_> {
     fn visit_ts_type(&mut self, _: &TsType) {}
 }
 
-/// `x ?? {}` and `x || {}` are `x`, where fields are taken out of it.
+/// For destructuring, `x ?? {}` and `x || {}` are `x`.
 fn without_fallback(expr: &Expr) -> &Expr {
     match unwrap(expr) {
         Expr::Bin(binary)
@@ -218,7 +227,7 @@ fn without_fallback(expr: &Expr) -> &Expr {
     }
 }
 
-/// Whether a statement may end the code without an error before what follows it.
+/// Whether a statement may return from the code.
 fn may_return(statement: &Stmt) -> bool {
     struct Returns(bool);
     impl Visit for Returns {

@@ -1,4 +1,4 @@
-//! Parameter properties as the fields and assignments that they stand for.
+//! Parameter properties as the equivalent fields and assignments.
 
 use swc_common::Spanned;
 use swc_ecma_ast::*;
@@ -25,18 +25,18 @@ impl Stripper<'_> {
             Some(at) => {
                 let text: String = names.iter().map(|name| format!(" this.{name} = {name};")).collect();
                 self.edits.insert(at, if is_derived { format!(";{text}") } else { text });
-                // They are fields, and the first ones.
+                // Their fields come first.
                 let fields: String = names.iter().map(|name| format!(" {name};")).collect();
                 self.edits.insert(self.start_of_body(class), fields);
             }
             None => {
                 let hint = "call `super(…)` as a statement of the constructor";
-                self.refuse(constructor.span, "a parameter property without a call of `super`", hint);
+                self.refuse(constructor.span, "parameter properties without a call of `super`", hint);
             }
         }
     }
 
-    /// Behind the brace that opens a class.
+    /// The position after the opening brace of a class.
     fn start_of_body(&self, class: &Class) -> usize {
         let head = [
             Some(class.span.lo),

@@ -1,4 +1,4 @@
-//! The arguments of a call as the structure shows them: values with node ids in the place of calls.
+//! The arguments of a call in the structure: values in which node ids stand for calls.
 
 use serde_json::Value as Json;
 use swc_atoms::Atom;
@@ -9,7 +9,7 @@ use super::{ArgumentValue, Arguments};
 use crate::parse::Parsed;
 use crate::value::{Chain, Draft, Key, Root, Step, TemplatePart};
 
-/// The first argument of a call; an object's fields are the arguments by name. `ids` gives the node that a call became.
+/// The first argument of a call; an object's fields are the arguments by name. `ids` maps calls to nodes.
 pub(crate) fn arguments<'i>(
     parsed: &Parsed<'_>,
     draft: Draft,
@@ -115,7 +115,7 @@ fn chain_argument<'i>(
             "undefined" | "NaN" | "Infinity" => {
                 ArgumentValue::Expression { expression: name.as_str().to_owned() }
             }
-            // A free name can only be meant as an input of the capability.
+            // An undeclared name can only be an input of the capability.
             _ => ArgumentValue::Parameter { parameter_name: name.as_str().to_owned() },
         },
         Root::Global(_) | Root::Local(_) => ArgumentValue::Reference { expression: written() },
@@ -123,7 +123,7 @@ fn chain_argument<'i>(
     }
 }
 
-/// What is filled in there, as code.
+/// The placeholder's content, as code.
 fn push_expression(text: &mut String, value: ArgumentValue) {
     match value {
         ArgumentValue::Reference { expression } | ArgumentValue::Expression { expression } => {

@@ -1,4 +1,4 @@
-//! Builds the structure: walks the code in the order it runs and keeps the frontier, the places that control can come from.
+//! Builds the structure: visits the code in execution order and keeps the frontier, the nodes that control can come from.
 
 use std::rc::Rc;
 
@@ -16,9 +16,9 @@ use crate::link::Lookup;
 use crate::parse::{Parsed, offset};
 use crate::references::References;
 
-/// Code with more ways between its calls than this is refused: each is an edge, and they can grow with the square.
+/// Code with more edges than this is refused: their number can be quadratic.
 pub(super) const MAX_EDGES: usize = 200_000;
-/// How many steps the walk takes before it asks whether to stop.
+/// How many steps there are between two checks for an interrupt.
 pub(super) const STEPS_BETWEEN_QUESTIONS: usize = 4096;
 
 pub(super) enum Content<'a> {
@@ -41,7 +41,7 @@ pub(super) enum Body<'a> {
     Expression(&'a Expr),
 }
 
-/// Where control enters a function that was walked, and where it leaves it.
+/// Where control enters a visited function, and where it leaves it.
 struct Walked {
     entries: Vec<NodeIndex>,
     exits: Frontier,
@@ -71,17 +71,17 @@ pub(super) struct Builder<'a> {
     pub(super) frontier: Frontier,
     pub(super) returns: Vec<Vec<End>>,
     pub(super) jumps: Vec<Jump>,
-    /// What the cases of `switch` statements are called.
+    /// The labels of `switch` cases.
     pub(super) labels: Vec<String>,
     functions: FxHashMap<BindingId, LocalFunction<'a>>,
     declared: Vec<BindingId>,
-    /// By the number of a reference, the node of its call.
+    /// The node of a reference's call, by the reference's index.
     node_of_reference: Vec<NodeIndex>,
     steps: usize,
     pub(super) stopped: Option<CompileError>,
 }
 
-/// How far the builder had come, to undo what turned out to hold no call.
+/// A snapshot of the builder, to undo what turned out to contain no call.
 pub(super) struct Mark {
     nodes: usize,
     edges: usize,
@@ -90,7 +90,7 @@ pub(super) struct Mark {
     frontier: Frontier,
 }
 
-/// The structure, and where the executable has to report; a probe's node is an index into the structure's nodes.
+/// The structure, and the probes for the executable; a probe's node is an index into the structure's nodes.
 pub(crate) fn build(
     parsed: &Parsed<'_>,
     bindings: &Bindings,
@@ -126,7 +126,7 @@ pub(crate) fn build(
 }
 
 impl<'a> Builder<'a> {
-    /// Counts work; true if the walk is to end here.
+    /// Counts work; true if the visitor should stop.
     pub(super) fn is_stopped(&mut self, work: usize) -> bool {
         let before = self.steps;
         self.steps += work;
@@ -137,10 +137,10 @@ impl<'a> Builder<'a> {
         self.stopped.is_some()
     }
 
-    /// The code has more ways between its calls than anybody could read.
+    /// The code has too many edges.
     pub(super) fn too_many_ways(&self, node: Option<NodeIndex>) -> CompileError {
         let at = node.and_then(|node| self.nodes.get(node)).map_or(0, |node| offset(node.at));
-        let message = format!("there are too many ways between the calls (more than {MAX_EDGES})");
+        let message = format!("there are too many paths between the calls (more than {MAX_EDGES})");
         let hint = Some("split it into several capabilities, or into functions with fewer returns");
         CompileError::at(self.parsed.code, at, ErrorKind::TooComplex, message, hint)
     }
@@ -155,7 +155,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether nothing but `expected` nodes came since the mark.
+    /// Whether only `expected` nodes were added since the mark.
     pub(super) fn has_only(&self, mark: &Mark, expected: usize) -> bool {
         self.nodes.len() == mark.nodes + expected
     }
@@ -221,7 +221,7 @@ impl<'a> Builder<'a> {
         true
     }
 
-    /// The node that a call of a tool or capability became.
+    /// The node of a call of a tool or capability.
     pub(super) fn node_of_call(&self, call: Span) -> Option<NodeIndex> {
         let reference = *self.references.by_call.get(&call)?;
         Some(self.node_of_reference[reference]).filter(|node| *node != ENTRY)
@@ -247,12 +247,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The function that a name means, if the code declares it.
+    /// The function that a name refers to, if the code declares it.
     pub(super) fn local_function(&self, name: &Ident) -> Option<BindingId> {
         self.bindings.binding_at(name.span).filter(|binding| self.functions.contains_key(binding))
     }
 
-    /// Control goes through a function of the code; its nodes stand where it is declared, whoever calls it.
+    /// Control passes through a function of the code; its nodes belong to the declaration, whoever calls it.
     pub(super) fn call_local(&mut self, function: BindingId) {
         if let Some(LocalFunction::Waiting(body)) = self.functions.get(&function) {
             let body = *body;
@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A function written in the place where it runs.
+    /// A function expression that runs where it is written.
     pub(super) fn run_here(&mut self, body: Body<'a>) {
         let walked = self.walk_body(body);
         self.pass_through(&walked);
@@ -287,7 +287,7 @@ impl<'a> Builder<'a> {
         let outer_entries = std::mem::take(&mut self.entries);
         let outer_jumps = std::mem::take(&mut self.jumps);
         self.returns.push(Vec::new());
-        // One function calls another, however shallow each is.
+        // Functions that call each other nest, however shallow each is.
         let parsed = self.parsed;
         parsed.with_stack(|| match body {
             Body::Statements(statements) => self.block(statements),
@@ -302,7 +302,7 @@ impl<'a> Builder<'a> {
     }
 
     fn walk_uncalled_functions(&mut self) {
-        // Walking one can declare more.
+        // Visiting one can declare more.
         let mut next = 0;
         while let Some(&function) = self.declared.get(next) {
             next += 1;
@@ -314,7 +314,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Whether a callee like `mcp.fs?.read` holds a `?.`, so that calling its value must be optional too.
+/// Whether a callee like `mcp.fs?.read` contains a `?.`, so that calling its value must be optional too.
 fn holds_optional(callee: &Expr) -> bool {
     let mut expr = callee;
     loop {

@@ -1,4 +1,4 @@
-//! The arguments of a call by name: a list, as most calls have few and nobody looks them up while compiling.
+//! The arguments of a call by name: a list, as most calls have few and the compiler never looks one up.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use swc_atoms::Atom;
 
 use super::ArgumentValue;
 
-/// The arguments of a call by name, as they are written. `...` stands for what is passed or spread as a whole.
+/// The arguments of a call by name, in source order. `...` stands for a value that is passed or spread as a whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Arguments {
     list: Vec<(Atom, ArgumentValue)>,
@@ -31,7 +31,7 @@ impl Arguments {
 impl FromIterator<(Atom, ArgumentValue)> for Arguments {
     fn from_iter<I: IntoIterator<Item = (Atom, ArgumentValue)>>(arguments: I) -> Self {
         let arguments = arguments.into_iter();
-        // Not `collect`, which would make the list in the place of the one it is made from and then move it.
+        // Not `collect`, which would build the list in place of its source and then move it.
         let mut list = Vec::with_capacity(arguments.size_hint().0);
         list.extend(arguments);
         Self { list }
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for Arguments {
                 while let Some(argument) = map.next_entry()? {
                     list.push(argument);
                 }
-                // In the order of their names, whatever order the map keeps.
+                // Sorted by name, whatever order the map has.
                 list.sort_by(|(one, _): &(Atom, ArgumentValue), (other, _)| one.as_str().cmp(other.as_str()));
                 Ok(Arguments { list })
             }

@@ -1,4 +1,4 @@
-//! The walk through expressions, in the order they run.
+//! Visits expressions in execution order.
 
 use swc_common::{Span, Spanned};
 use swc_ecma_ast::*;
@@ -23,7 +23,7 @@ const PER_ITEM: &[&str] = &[
     "reduceRight",
 ];
 
-/// What runs several promises side by side.
+/// Functions that run several promises in parallel.
 const FORKS: &[&str] = &["all", "allSettled", "race", "any"];
 
 impl<'a> Builder<'a> {
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What runs where the class stands: what it extends, and the computed names of its members.
+    /// What runs when the class is defined: its `extends` clause and computed names.
     fn class_head(&mut self, class: &'a Class) {
         self.optional(class.super_class.as_deref());
         for member in &class.body {
@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Methods run when someone calls them, which isn't followed: their nodes have no way in.
+    /// Calls of methods aren't tracked: their nodes have no incoming edge.
     pub(super) fn class(&mut self, class: &'a Class) {
         self.class_head(class);
         let frontier = std::mem::take(&mut self.frontier);
@@ -161,14 +161,14 @@ impl<'a> Builder<'a> {
                 ClassMember::ClassProp(property) => self.optional(property.value.as_deref()),
                 ClassMember::PrivateProp(property) => self.optional(property.value.as_deref()),
                 ClassMember::StaticBlock(block) => self.run_here(Body::Statements(&block.body.stmts)),
-                // There are no accessors: they were refused.
+                // Accessors were refused before.
                 ClassMember::AutoAccessor(_) | ClassMember::TsIndexSignature(_) | ClassMember::Empty(_) => {}
             }
         }
         self.frontier = frontier;
     }
 
-    /// `&&`, `||` and `??` decide only if what they may skip calls something.
+    /// `&&`, `||` and `??` are decisions only if their right side calls something.
     fn logical(&mut self, binary: &'a BinExpr, runs_on: Way) {
         self.expr(&binary.left);
         let mark = self.mark();

@@ -1,4 +1,4 @@
-//! Turns what the walk found into the structure: ids in source order, edges counted out, arguments with ids in them.
+//! Turns the builder's result into the structure: ids in source order, expanded edges, arguments with node ids.
 
 use rustc_hash::FxHashSet;
 use swc_atoms::Atom;
@@ -71,7 +71,7 @@ impl Builder<'_> {
         let mut shared = FxHashSet::default();
         let mut work = 0;
         for (from, to) in &self.edges {
-            // A function with many exits leads to the same place however often it is called.
+            // A function with many exits leads to the same node however often it is called.
             if from.address().is_some_and(|address| !shared.insert((address, *to))) {
                 continue;
             }
@@ -124,7 +124,7 @@ impl Builder<'_> {
     }
 }
 
-/// The letter and the number; by hand, as there is one for every call and `format!` takes ten times as long.
+/// The letter and the number; formatted by hand, as there is one for every call and `format!` takes ten times as long.
 fn id(letter: u8, count: u32) -> Atom {
     let mut text = [letter; 11];
     let mut start = text.len();
@@ -138,7 +138,7 @@ fn id(letter: u8, count: u32) -> Atom {
     Atom::from(str::from_utf8(&text[start - 1..]).unwrap_or_default())
 }
 
-/// The text of a piece of code as the structure shows it: pieces lie in each other, so long ones end in `…`.
+/// An excerpt of the code for the structure: excerpts can be nested, so long ones end in `…`.
 pub(super) fn shortened(text: &str) -> String {
     if text.len() <= MAX_TEXT_CHARS {
         return text.to_owned();

@@ -1,5 +1,5 @@
-//! The frontier: the places that control can come from. Most have one end, and some have thousands, so it is shared rather
-//! than copied, and edges are counted out only when the structure is done.
+//! The frontier: the nodes that control can come from. Most have one end and some have thousands, so it is shared rather than
+//! copied, and expanded into edges only when the structure is done.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::probe::NodeIndex;
 
-/// Stands for whatever comes before a function that is being walked.
+/// Stands for whatever comes before the function being visited.
 pub(super) const ENTRY: NodeIndex = NodeIndex::MAX;
 
 /// How control leaves a node.
@@ -23,7 +23,7 @@ pub(super) enum Way {
     Case(usize),
 }
 
-/// A place that control comes from: a node, and the way it takes out of that.
+/// A node that control comes from, and the way it leaves that node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct End {
     pub(super) node: NodeIndex,
@@ -43,7 +43,7 @@ pub(super) struct Ends {
     has_entry: bool,
 }
 
-/// Up to this many comparisons are quicker than a table.
+/// Up to this many comparisons are faster than a hash table.
 const FEW_COMPARISONS: usize = 64;
 
 impl Ends {
@@ -106,7 +106,7 @@ impl Frontier {
         }
     }
 
-    /// What tells this list from others, if it is one.
+    /// The identity of this list, if it is one.
     pub(super) fn address(&self) -> Option<usize> {
         match self {
             Self::Many(ends) => Some(Rc::as_ptr(ends) as usize),
@@ -150,7 +150,7 @@ impl Frontier {
         list.extend_from_slice(self.as_slice());
     }
 
-    /// What these exits of a function are for one who comes from `before`.
+    /// The exits of a function that was entered from `before`.
     pub(super) fn entered_from(&self, before: Frontier) -> Frontier {
         if !self.has_entry() {
             return self.clone();

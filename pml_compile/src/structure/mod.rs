@@ -1,4 +1,4 @@
-//! The static structure: the calls and decisions of the code as nodes, the ways between them as edges, known before it runs.
+//! The static structure: the calls and decisions of the code as nodes, control flow as edges.
 
 mod arguments;
 mod build;
@@ -28,7 +28,7 @@ pub enum Node {
     },
     Capability {
         id: Atom,
-        /// The FQDN, or the name as long as it isn't linked.
+        /// The FQDN, or the name if it isn't linked.
         capability_id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
@@ -96,7 +96,7 @@ pub enum ArgumentValue {
     Array {
         items: Vec<ArgumentValue>,
     },
-    /// Anything that is computed, by its text.
+    /// Anything else, as source text.
     Expression {
         expression: String,
     },

@@ -1,4 +1,4 @@
-//! Where the running code has to report to: found while the structure is built, written into the executable later.
+//! Probes, by which the running code reports its path: found with the structure, written into the executable later.
 
 use swc_common::Span;
 
@@ -23,14 +23,14 @@ pub(crate) enum Site {
     LoopStatement { body: Span, is_block: bool },
     /// The body of a function that is called for each item.
     LoopFunction { body: Span, is_block: bool },
-    /// A `case`, from its test (or the word `default`) to its colon.
+    /// A `case`, from its test (or the word `default`) to the colon.
     Case { before_colon: Span, label: String },
-    /// A `switch` without `default`: from behind its discriminant.
+    /// A `switch` without `default`: the position after its discriminant.
     NoDefault { discriminant: Span },
     /// The block of a `catch`.
     Catch { block: Span },
-    /// The argument of `Promise.all` and its like.
+    /// The argument of `Promise.all` and the like.
     Fork { argument: Span },
-    /// The call of `Promise.all` and its like.
+    /// The call of `Promise.all` and the like.
     Join { call: Span },
 }

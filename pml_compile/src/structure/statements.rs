@@ -1,4 +1,4 @@
-//! The walk through statements, in the order they run.
+//! Visits statements in execution order.
 
 use swc_common::{BytePos, Span, Spanned};
 use swc_ecma_ast::*;
@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
     fn if_statement(&mut self, statement: &'a IfStmt) {
         let mut chain = Some(statement);
         let mut ends = Vec::new();
-        // A loop, not a recursion: chains of `else if` are long, not deep.
+        // Iterative: chains of `else if` are long.
         while let Some(statement) = chain.take() {
             self.expr(&statement.test);
             let test = statement.test.span();
@@ -177,7 +177,7 @@ impl<'a> Builder<'a> {
                 || Span::new(case.span.lo, case.span.lo + BytePos("default".len() as u32)),
                 Spanned::span,
             );
-            // What falls through from the case before comes here too.
+            // The previous case may fall through to this one.
             self.frontier.push(End { node, way: Way::Case(self.labels.len()) });
             self.labels.push(label.clone());
             self.probe(node, Site::Case { before_colon, label });
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
             self.try_and_catch(statement);
             return;
         };
-        // What returns inside leaves through the `finally`, and returns from there.
+        // A `return` inside passes through the `finally`.
         self.returns.push(Vec::new());
         self.try_and_catch(statement);
         let returned = self.returns.pop().unwrap_or_default();
@@ -245,7 +245,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A loop; one that calls and decides nothing is no node.
+    /// A loop; without calls or decisions it isn't a node.
     fn loop_statement(
         &mut self,
         at: BytePos,

@@ -1,10 +1,10 @@
-//! A schema that was only inferred gives way to arguments with which the code has worked.
+//! Loosens an inferred schema so that it accepts arguments with which the code has worked.
 
 use serde_json::{Map, Value};
 
-use super::{ArgumentsError, DEPTH, unreadable};
+use super::{ArgumentsError, MAX_DEPTH, unreadable};
 
-/// The schema without what these arguments, with which the code has worked, don't fit.
+/// The schema without the constraints that these arguments violate.
 pub fn allow(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     let mut schema: Value = serde_json::from_str(schema).map_err(|error| unreadable("The schema", &error))?;
     let arguments: Value =
@@ -14,7 +14,7 @@ pub fn allow(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
 }
 
 fn loosen(schema: &mut Value, given: &Value, depth: usize) {
-    let Some(schema) = schema.as_object_mut().filter(|_| depth <= DEPTH) else { return };
+    let Some(schema) = schema.as_object_mut().filter(|_| depth <= MAX_DEPTH) else { return };
     let kind = match given {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -1,21 +1,21 @@
-//! What a validation would cost, found out before it is begun, since it can't be stopped: a schema of a few lines asks for a
-//! million million comparisons if each of its forty levels has two ways to the next.
+//! Estimates the cost of a validation before it starts, since it can't be interrupted: a schema of a few lines asks for 2⁴⁰
+//! comparisons if each of its forty levels refers to the next one twice.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// So many comparisons take some tenths of a second.
+/// This many comparisons take some tenths of a second.
 const MOST: u64 = 200_000;
-/// What a reference is taken to cost that isn't a pointer into the schema.
+/// The assumed cost of a reference that isn't a JSON pointer into the schema.
 const UNKNOWN: u64 = 10_000;
 
-/// Keywords that lead to another part of the schema for the same value.
+/// Keywords whose subschemas apply to the same value.
 const SAME_VALUE: &[&str] =
     &["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
 const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Whether parts of the schema can be reached in several ways; without that, each value is compared with few parts.
+/// Whether no subschema can be reached in several ways; then each value is compared with few subschemas.
 pub(super) fn is_linear(schema: &Value) -> bool {
     match schema {
         Value::Object(parts) => parts.iter().all(|(keyword, part)| {
@@ -28,13 +28,13 @@ pub(super) fn is_linear(schema: &Value) -> bool {
     }
 }
 
-/// Whether the value can be held against the schema in bounded time.
+/// Whether the value can be validated against the schema in bounded time.
 pub(super) fn is_bounded(schema: &Value, value: &Value) -> bool {
     let mut effort = Effort { root: schema, known: HashMap::new() };
     effort.of(schema, value) <= MOST
 }
 
-/// Counts as the validator works, each pair of a part and a value once.
+/// Follows the validator, but visits each pair of subschema and value once.
 struct Effort<'a> {
     root: &'a Value,
     known: HashMap<(*const Value, *const Value), u64>,
@@ -50,7 +50,7 @@ impl<'a> Effort<'a> {
         if let Some(effort) = self.known.get(&pair) {
             return *effort;
         }
-        // A circle at one value ends at once.
+        // A cyclic reference at the same value ends at once.
         self.known.insert(pair, 1);
         let mut effort = 1_u64;
         for (keyword, sub) in keywords {
