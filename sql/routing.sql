@@ -17,7 +17,7 @@ BEGIN
                'pml.std:mcp:' || split_part(given, ':', 1) AS base_server
         FROM unnest(tools) AS given OFFSET 0) AS tool
   LEFT JOIN LATERAL (
-    -- A capability first, by FQDN or name, then the server of the scope, then the base server.
+    -- A capability first, by FQDN or name, then the server of the scope, also by a former name, then the base server.
     SELECT r.routing
     FROM (SELECT o.routing, o.record_type, true AS is_here FROM pml.capability_records o
           WHERE o.id = tool.fqdn AND o.deleted_at IS NULL
@@ -27,6 +27,10 @@ BEGIN
           UNION ALL
           SELECT o.routing, o.record_type, true FROM pml.capability_records o
           WHERE pml_internal.pml_scoped(o.org, o.project, o.display_name) = tool.server AND o.deleted_at IS NULL
+          UNION ALL
+          SELECT o.routing, o.record_type, true
+          FROM pml.capability_aliases a JOIN pml.capability_records o ON o.id = a.target_fqdn
+          WHERE pml_internal.pml_scoped(a.org, a.project, a.alias) = tool.server AND o.deleted_at IS NULL
           UNION ALL
           SELECT o.routing, o.record_type, false FROM pml.capability_records o
           WHERE pml_internal.pml_scoped(o.org, o.project, o.display_name) = tool.base_server AND o.deleted_at IS NULL) AS r

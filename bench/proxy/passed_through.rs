@@ -59,7 +59,8 @@ async fn table(http: &reqwest::Client, folder: &Path, time: Duration, behind: Be
         ways.push(Way::to(http, UNVERSIONED, Address::UnversionedHttp(url.clone()), None).await?);
     }
     for (name, started) in [
-        ("pml serve", through_pml(folder, &server)),
+        ("pml serve", through_pml(folder, &server, true)),
+        ("pml, no fast path", through_pml(folder, &server, false)),
         (MCP_PROXY, through_mcp_proxy(folder, &server)),
         ("mcp-hub 4.2.1 (Node)", through_mcp_hub(folder, &server)),
         ("fastmcp (Python)", through_fastmcp(folder, &server)),
@@ -211,9 +212,15 @@ fn modules() -> PathBuf {
     super::here().join("node_modules")
 }
 
-fn through_pml(folder: &Path, server: &Server) -> Result<(Process, Address)> {
+fn through_pml(folder: &Path, server: &Server, passthrough: bool) -> Result<(Process, Address)> {
     let file = server.file.display().to_string();
-    pml(folder, "pml", &["--mcp-servers", &file, "--project", "passed_through"])
+    let name = format!("pml-{passthrough}");
+    let passthrough = passthrough.to_string();
+    pml(
+        folder,
+        &name,
+        &["--mcp-servers", &file, "--project", "passed_through", "--passthrough", &passthrough],
+    )
 }
 
 fn through_mcp_hub(folder: &Path, server: &Server) -> Result<(Process, Address)> {

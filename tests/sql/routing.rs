@@ -28,6 +28,21 @@ fn a_server_of_the_scope_comes_before_the_base_server() {
 }
 
 #[test]
+fn a_renamed_server_keeps_the_routing_of_its_former_name() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SELECT pml_register_server('near', 'local');
+         SELECT pml_register('return await mcp.near.look(args)', 'my:look');
+         SELECT pml_rename('mcp:near', 'mcp:nearby')",
+    )
+    .unwrap();
+    for tool in ["near:look", "nearby:look"] {
+        assert_eq!(db.text("SELECT pml_routing(ARRAY[$1])", &[&tool]).unwrap(), "local", "{tool}");
+    }
+    assert_eq!(db.text("SELECT routing FROM pml_lookup('my:look')", &[]).unwrap(), "local");
+}
+
+#[test]
 fn routing_is_inherited_on_register_and_update() {
     let mut db = Database::new().connect();
     let routing = |db: &mut postgres::Client| db.text("SELECT routing FROM pml_lookup('x')", &[]).unwrap();

@@ -65,7 +65,7 @@ pub enum Failure {
     },
     /// The queue is full; the run was not started.
     #[error(
-        "the queue is full: {what}, which is the most allowed; try again later or raise {setting} (pml: worker.{setting})",
+        "the queue is full: {what}, which is the most allowed; try again later or raise {setting} (pml: worker_{setting})",
         what = match .setting {
             QueueSetting::Queue => format!("{most} runs wait"),
             QueueSetting::QueuePerTenant => format!("{most} runs wait for this tenant"),

@@ -66,7 +66,7 @@ async fn a_full_queue_refuses_with_a_clear_error() {
     let refused = runs.next().await.unwrap().result.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the queue is full: 2 runs wait for this tenant, which is the most allowed; try again later or raise queue_per_tenant (pml: worker.queue_per_tenant)"
+        "the queue is full: 2 runs wait for this tenant, which is the most allowed; try again later or raise queue_per_tenant (pml: worker_queue_per_tenant)"
     );
     gate.add_permits(3);
     let served = runs.filter(|outcome| std::future::ready(outcome.result.is_ok())).count().await;
@@ -251,7 +251,10 @@ async fn runs_nested_too_deep_are_refused() {
     let mut run = Run::new("test", "return 1");
     run.depth = 2;
     let failure = pool.run(run, &tools).await.result.unwrap_err().to_string();
-    assert_eq!(failure, "the run was not started: it is nested 2 deep, and PoolConfig::deepest is 1");
+    assert_eq!(
+        failure,
+        "the run was not started: capabilities call each other 2 deep, and at most 1 is allowed (pml: run_depth)"
+    );
 }
 
 /// Run by the next test in a process of its own, which is then killed.
@@ -322,7 +325,7 @@ async fn waiting_runs_hold_no_more_bytes_than_allowed() {
     assert_eq!(
         pool.run(large, &tools).await.result.unwrap_err().to_string(),
         "the queue is full: waiting runs of this tenant hold 100 bytes of code and arguments, which is the most allowed; \
-         try again later or raise queue_bytes_per_tenant (pml: worker.queue_bytes_per_tenant)"
+         try again later or raise queue_bytes_per_tenant (pml: worker_queue_bytes_per_tenant)"
     );
 }
 

@@ -236,8 +236,10 @@ impl Shared {
     fn check(&self, run: &Run) -> Result<(), Failure> {
         let config = &self.config;
         if run.depth > config.deepest {
-            let why =
-                format!("it is nested {} deep, and PoolConfig::deepest is {}", run.depth, config.deepest);
+            let why = format!(
+                "capabilities call each other {} deep, and at most {} is allowed (pml: run_depth)",
+                run.depth, config.deepest
+            );
             return Err(Failure::Invalid { why });
         }
         run.limits.check(config.memory_ceiling).map_err(|why| Failure::Invalid { why })?;
