@@ -309,7 +309,7 @@ impl Inference<'_> {
     fn compared(&mut self, operand: &Expr, op: BinaryOp) {
         match unwrap(operand) {
             Expr::Unary(unary) if unary.op == UnaryOp::TypeOf && is_equality(op) => {
-                unary.arg.visit_with(self)
+                unary.arg.visit_with(self);
             }
             _ => operand.visit_with(self),
         }

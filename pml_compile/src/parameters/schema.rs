@@ -330,8 +330,8 @@ impl Parameter {
             }
             schema.serialize_entry("properties", &self.fields)?;
         }
-        let are_alike = |items: &&Box<Parameter>| !self.has_elements || !items.declared.is_empty();
-        if let Some(items) = self.items.as_ref().filter(|_| types.contains("array")).filter(are_alike) {
+        let are_alike = |items: &&Parameter| !self.has_elements || !items.declared.is_empty();
+        if let Some(items) = self.items.as_deref().filter(|_| types.contains("array")).filter(are_alike) {
             schema.serialize_entry("items", items)?;
         }
         if let Some(default) = self.shown_default(types) {
