@@ -10,6 +10,11 @@ CREATE FUNCTION pml_internal.pml_check_args(schema jsonb, args jsonb) RETURNS js
 COMMENT ON FUNCTION pml_internal.pml_check_args(jsonb, jsonb) IS
   'The arguments with the schema''s defaults filled in, or an error that says which of them doesn''t fit and why';
 
+CREATE FUNCTION pml_internal.pml_validate_args(schema text, args text) RETURNS void
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_validate_args_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_validate_args(text, text) IS
+  'An error unless the arguments fit the schema as they are, without its defaults';
+
 CREATE FUNCTION pml_internal.pml_allowing_args(schema text, args text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_allowing_args_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_allowing_args(text, text) IS 'The schema, relaxed so that these arguments are valid';

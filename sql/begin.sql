@@ -134,7 +134,7 @@ DECLARE
   plan jsonb;
 BEGIN
   SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
-         v.version, v.executable, v.code_snippet, v.parameters_schema, v.capabilities_used,
+         v.version, v.executable, v.code_snippet, v.parameters_schema, v.parameters_explicit, v.capabilities_used,
          CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END AS tools_used,
          CASE WHEN v.version = r.version THEN coalesce(r.structure, v.structure) ELSE v.structure END AS structure
   INTO ran
@@ -145,7 +145,13 @@ BEGIN
       MESSAGE = format('"%s" is a server, not a capability', ran.shown_name),
       HINT = 'Call one of its tools, or a capability.';
   END IF;
-  args := pml_internal.pml_check_args(ran.parameters_schema, request -> 'args');
+  IF ran.parameters_explicit THEN
+    args := pml_internal.pml_check_args(ran.parameters_schema, request -> 'args');
+  ELSE
+    -- The code applies the defaults that were read off it; filling them in could change what it does.
+    args := coalesce(request -> 'args', '{}');
+    PERFORM pml_internal.pml_validate_args(coalesce(ran.parameters_schema, 'true')::text, args::text);
+  END IF;
   dag := pml_internal.pml_shown_dag(ran.structure);
   plan := CASE WHEN ran.capabilities_used = '{}'
     THEN jsonb_build_object('capabilities', '{}'::jsonb, 'tools', ran.tools_used)

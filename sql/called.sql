@@ -30,8 +30,8 @@ BEGIN
   WHILE frontier <> '{}' LOOP
     SELECT coalesce(jsonb_object_agg(key, jsonb_build_object(
              'name', pml_internal.pml_name_here(r.org, r.project, r.display_name), 'fqdn', r.id, 'version', v.version,
-             'executable', v.executable, 'parameters_schema', v.parameters_schema, 'tools', v.tools_used,
-             'calls', v.capabilities_used)), '{}')
+             'executable', v.executable, 'parameters_schema', v.parameters_schema,
+             'parameters_explicit', v.parameters_explicit, 'tools', v.tools_used, 'calls', v.capabilities_used)), '{}')
     INTO level
     FROM unnest(frontier) AS key
     CROSS JOIN LATERAL (SELECT pml_internal.pml_locate_quietly(key) AS at) AS located

@@ -41,7 +41,8 @@ BEGIN
            'name', concat_ws('@',
              pml_internal.pml_name_here(r.org, r.project, r.display_name),
              nullif(split_part(given.spec, '@', 2), '')),
-           'type', r.record_type, 'input', v.parameters_schema, 'output', v.output_schema) ORDER BY given.place),
+           'type', r.record_type, 'input', v.parameters_schema, 'is_inferred', NOT v.parameters_explicit,
+           'output', v.output_schema) ORDER BY given.place),
          string_agg(r.display_name, ', ' ORDER BY given.place)
   INTO steps, named
   FROM unnest(pml_merge.sources) WITH ORDINALITY AS given (spec, place)

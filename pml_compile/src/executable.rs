@@ -6,15 +6,17 @@ use super::parse::{Parsed, check_again, range};
 use super::strip::{Stripped, skip_blanks, strip};
 use super::structure::{Probe, Site, Structure};
 
-/// The code with types stripped, names linked (`links`) and probes inserted.
+/// The code with types stripped, names linked (`links`), and probes and positions inserted.
 pub(crate) fn executable(
     parsed: &Parsed<'_>,
     links: Edits,
     structure: &Structure,
     probes: &[Probe],
+    positions: Edits,
 ) -> Result<String, CompileError> {
     let Stripped { mut edits, may_hide_errors } = strip(parsed)?;
     edits.append(links);
+    edits.append(positions);
     for probe in probes {
         let id = structure.nodes.get(probe.node).map_or("", |node| node.id());
         instrument(&mut edits, parsed.code, id, &probe.site);

@@ -21,6 +21,7 @@ mod output;
 mod parameters;
 mod parse;
 mod pauses;
+mod positions;
 mod provides;
 mod references;
 mod source;

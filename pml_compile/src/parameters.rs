@@ -255,6 +255,8 @@ impl Inference<'_> {
             Lt | LtEq | Gt | GtEq | Add => {
                 for (side, other) in sides {
                     match literal_json(other) {
+                        // Anything can be added to a text.
+                        Some(Json::String(_)) if binary.op == Add => {}
                         Some(literal) => self.has_type(side, json_type(&literal)),
                         // Numbers are compared, and strings like dates; `+` takes anything.
                         None if binary.op != Add => {
@@ -454,8 +456,8 @@ impl Inference<'_> {
             AssignOp::NullishAssign | AssignOp::OrAssign => self.fallback(&target, &assignment.right),
             AssignOp::AndAssign => self.may_be_absent(&target),
             AssignOp::AddAssign => match literal_json(&assignment.right) {
+                Some(Json::String(_)) | None => drop(self.note(&target, |_| {})),
                 Some(literal) => self.has_type(&target, json_type(&literal)),
-                None => drop(self.note(&target, |_| {})),
             },
             _ => self.has_type(&target, "number"),
         }

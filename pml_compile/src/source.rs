@@ -13,7 +13,7 @@ use super::references::References;
 use super::strip::strip;
 use super::{
     CompileOptions, Compiled, Lifted, early_errors, executable, interrupt, lift, output, parameters,
-    structure,
+    positions, structure,
 };
 use crate::canonical::canonical_hash;
 
@@ -95,7 +95,8 @@ impl<'a> Source<'a> {
             let links = Links::to_fqdns(parsed.code, &references, &options.lookup);
             let edits = links.edits();
             let linked = edits.apply(parsed.code);
-            let executable = executable::executable(&parsed, edits, &structure, &probes)?;
+            let positions = positions::positions(&parsed, &bindings);
+            let executable = executable::executable(&parsed, edits, &structure, &probes, positions)?;
             interrupt::check()?;
             let linked_hash = canonical_hash(&parsed, &links);
             interrupt::check()?;

@@ -32,7 +32,22 @@ const BACKTRACK_LIMIT: usize = 10_000;
 
 /// The arguments with the schema's defaults filled in, if they are valid.
 pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
-    let mut arguments: Value =
+    let mut arguments = object(arguments)?;
+    let known = KnownSchema::of(schema)?;
+    Defaults { root: &known.schema, visited: 0 }.fill(&known.schema, &mut arguments, 0);
+    validate_against(&known, &arguments)?;
+    Ok(arguments.to_string())
+}
+
+/// Whether the arguments are valid as they are. For schemas inferred from code, which applies its defaults itself: filling them
+/// in would change what `"n" in args` or a second `args.n ?? 2` gives.
+pub fn validate(schema: &str, arguments: &str) -> Result<(), ArgumentsError> {
+    let arguments = object(arguments)?;
+    validate_against(&*KnownSchema::of(schema)?, &arguments)
+}
+
+fn object(arguments: &str) -> Result<Value, ArgumentsError> {
+    let arguments: Value =
         serde_json::from_str(arguments).map_err(|error| unreadable("The arguments", &error))?;
     if !arguments.is_object() {
         return Err(ArgumentsError {
@@ -41,9 +56,11 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
             hint: "Give {\"name\": value, …}; {} for none.".to_owned(),
         });
     }
-    let known = KnownSchema::of(schema)?;
-    Defaults { root: &known.schema, visited: 0 }.fill(&known.schema, &mut arguments, 0);
-    if !known.is_linear && !effort::is_bounded(&known.schema, &arguments) {
+    Ok(arguments)
+}
+
+fn validate_against(known: &KnownSchema, arguments: &Value) -> Result<(), ArgumentsError> {
+    if !known.is_linear && !effort::is_bounded(&known.schema, arguments) {
         return Err(ArgumentsError {
             message: "Invalid arguments: validating them against the schema would take too long".to_owned(),
             detail: None,
@@ -53,12 +70,12 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     }
     let mut meant = None;
     let mut problems: Vec<String> = Vec::new();
-    for error in known.validator.iter_errors(&arguments).take(MAX_REPORTED) {
+    for error in known.validator.iter_errors(arguments).take(MAX_REPORTED) {
         meant = meant.or_else(|| meant_instead(&known.schema, &error));
         problems.push(describe(&error));
     }
     match problems.split_first() {
-        None => Ok(arguments.to_string()),
+        None => Ok(()),
         Some((first, others)) => Err(ArgumentsError {
             message: format!("Invalid arguments: {first}"),
             detail: (!others.is_empty()).then(|| format!("Also: {}.", others.join("; "))),
@@ -340,6 +357,19 @@ mod tests {
             checked(&schema, &json!({"a": {"b": {"c": 5}}, "lacking": {"x": 1}})).unwrap(),
             json!({"a": {"b": {"c": 5}}, "lacking": {"x": 1, "y": 2}})
         );
+    }
+
+    #[test]
+    fn arguments_can_be_validated_as_they_are() {
+        let schema = json!({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "number"}, "b": {"type": "number", "default": "none"}}})
+        .to_string();
+        assert_eq!(validate(&schema, "{\"a\": 1}"), Ok(()));
+        assert_eq!(
+            validate(&schema, "{\"b\": 1}").unwrap_err().message,
+            "Invalid arguments: \"a\" is missing"
+        );
+        assert!(validate(&schema, "[]").is_err());
     }
 
     #[test]

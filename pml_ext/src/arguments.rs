@@ -20,6 +20,11 @@ fn pml_checked_args(schema: &str, args: &str) -> String {
 }
 
 #[pg_extern(sql = false)]
+fn pml_validate_args(schema: &str, args: &str) {
+    Report::or_raise(arguments::validate(schema, args).map_err(Report::from));
+}
+
+#[pg_extern(sql = false)]
 fn pml_allowing_args(schema: &str, args: &str) -> String {
     Report::or_raise(arguments::allow(schema, args).map_err(Report::from))
 }

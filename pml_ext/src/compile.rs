@@ -312,18 +312,24 @@ fn source_code(source: &Json) -> Result<String> {
     }
 }
 
-/// Code and parameters of a pipeline: `[{"name": …, "input": …, "output": …}]`.
+/// Code and parameters of a pipeline: `[{"name": …, "input": …, "is_inferred": …, "output": …}]`.
 #[pg_extern(sql = false)]
 fn pml_pipeline(sources: &str) -> JsonB {
     #[derive(Deserialize)]
     struct Step {
         name: String,
+        #[serde(default)]
+        is_inferred: bool,
         #[serde(flatten)]
         schema: ToolSchema,
     }
     compiler(sources, |sources| {
         let steps: Vec<Step> = serde_json::from_str(sources).map_err(|error| invalid("sources", &error))?;
-        let steps = steps.into_iter().map(|step| PipelineSource { name: step.name, schema: step.schema });
+        let steps = steps.into_iter().map(|Step { name, is_inferred, schema }| PipelineSource {
+            name,
+            schema,
+            is_inferred,
+        });
         let made = compile::pipeline(&steps.collect::<Vec<_>>())?;
         Ok(JsonB(json!({ "code": made.code, "parameters": made.parameters })))
     })

@@ -46,6 +46,7 @@ export async function run(body, args) {
     nullish: (id, value) => (probes.push([id, String(value == null)]), value),
     outcome: (id, label) => void probes.push([id, label]),
     visit: (id) => void probes.push([id]),
+    thrown: (value) => value,
   };
   const program = new AsyncFunction("args", "mcp", "capabilities", "__pml", `"use strict";${body}`);
   try {

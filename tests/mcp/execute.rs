@@ -112,6 +112,34 @@ fn arguments_are_checked_before_anything_runs() {
 }
 
 #[test]
+fn code_gives_the_same_by_name_as_when_it_was_new() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    for (index, (code, expected)) in [
+        ("const { n }: { n?: number } = args; return n ?? 'none'", json!("none")),
+        ("return [args.n ?? 1, args.n ?? 2]", json!([1, 2])),
+        ("return [args.n !== undefined, args.n ?? 5]", json!([false, 5])),
+        ("return [Object.keys(args), 'n' in args, args.n ?? 5]", json!([[], false, 5])),
+        ("if (args.q) { const { n = 1 } = args; return n } const { n = 2 } = args; return n", json!(2)),
+        ("const { a = { b: 2 } } = args; return a.b ?? 7", json!(2)),
+        ("const { d = args.e } = args; return d ?? 0", json!(0)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("same:c{index}");
+        for request in [
+            json!({"code": code, "name": name, "args": {}}),
+            json!({"capability": name, "args": {}}),
+            json!({"code": format!("return await mcp[\"{name}\"]({{}})")}),
+        ] {
+            assert_eq!(agent.ask("pml_execute", request.clone())["result"], expected, "{request}");
+        }
+    }
+}
+
+#[test]
 fn capabilities_call_each_other_in_one_call() {
     let database = Database::new();
     let proxy = Proxy::start(&database);

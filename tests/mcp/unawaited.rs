@@ -56,3 +56,29 @@ fn an_error_says_its_line_and_shows_it() {
     assert!(error["message"].as_str().unwrap().contains("(line 3)"), "{error}");
     assert_eq!(error["excerpt"], "return await mcp.json.read({ text: '{' })");
 }
+
+#[test]
+fn what_has_no_position_in_the_engine_says_its_line_too() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let keep = json!({"code": "return null", "name": "no:thing"});
+    agent.ask("pml_execute", keep);
+    for (code, line) in [
+        ("let z = 1;\n\nconst { b } = args.foo;\nreturn b", 3),
+        ("const list = args.items\nconst n: number = 1\nconst [first] = list\nreturn first", 3),
+        ("const r = await mcp.no.thing({});\n\n\nconst { content } = r;\nreturn content", 4),
+        ("const f = (o) => {\n  const { x } = o;\n  return x;\n};\nreturn f()", 2),
+        ("const f = (\n  { x }) => x;\nconst n = 1;\nreturn f()", 1),
+        ("let n = 0;\n\nfor (const { a } of [{}, null]) n += a;\nreturn n", 3),
+        ("let n = 0;\nfor (const x of [[null]])\n  for (const [y] of x) n += y;\nreturn n", 3),
+        ("let a;\n\n({ a } = args.foo);\nreturn a", 3),
+        ("const n = 1;\n\nthrow 'text'", 3),
+        ("const n = 1;\nconst f = async () => {\n  throw { code: n };\n};\nreturn await f()", 3),
+    ] {
+        let failed = agent.call("pml_execute", json!({"code": code, "args": {}}));
+        let error = &failed.structured_content.as_ref().unwrap()["error"];
+        let shown = code.lines().nth(line - 1).unwrap().trim();
+        assert_eq!((&error["line"], &error["excerpt"]), (&json!(line), &json!(shown)), "{code}: {error}");
+    }
+}

@@ -51,6 +51,35 @@ fn a_capability_is_called_by_any_spec() {
 }
 
 #[test]
+fn only_declared_defaults_are_filled_in() {
+    let mut db = database();
+    for (index, code) in [
+        "const { n }: { n?: number } = args; return n ?? 'none'",
+        "return [args.n ?? 1, args.n ?? 2]",
+        "return { given: args.n !== undefined, n: args.n ?? 5 }",
+        "return ['n' in args, args.n ?? 5]",
+        "const { a = { b: 2 } } = args; return a.b ?? 7",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = format!("inferred:c{index}");
+        db.execute("SELECT pml_register($1, $2)", &[code, &name]).unwrap();
+        assert_eq!(db.begin(&json!({"capability": name}))["args"], json!({}), "{code}");
+        let calling = format!("return [await mcp[\"{name}\"]({{}}), await mcp.math.inc({{ a: 1 }})]");
+        let plan = db.begin(&json!({"code": calling}));
+        let explicit = |name: &str| {
+            let all = plan["capabilities"].as_object().unwrap();
+            all.values().find(|called| called["name"] == name).unwrap()["parameters_explicit"].clone()
+        };
+        assert_eq!((explicit(&name), explicit("math:inc")), (json!(false), json!(true)), "{code}");
+    }
+    let refused =
+        db.refusal("SELECT pml_begin('{\"capability\": \"inferred:c0\", \"args\": {\"n\": \"x\"}}')");
+    assert_eq!(refused.message(), "Invalid arguments: \"n\" is not of type \"number\"");
+}
+
+#[test]
 fn what_is_not_there_is_told_as_in_the_documents() {
     let mut db = database();
     for (request, code, message) in [

@@ -118,7 +118,21 @@ async fn an_error_has_the_line_of_the_code_that_met_it() {
         ("\nconst f = () => {\n throw new Error('x') };\n[3, 1].sort(f)", Some(3)),
         ("\nnew RegExp('(')", Some(2)),
         ("\neval('1;\\n1;\\n1;\\n1;\\n x.y')", Some(2)),
+        // The compiler puts in what gives patterns and thrown values a position.
+        ("\n\nthrow __pml.thrown(('no error object'))", Some(3)),
+        ("\nconst f = () => {\n throw __pml.thrown(({ code: 5 })) };\nf()", Some(3)),
+        ("\nconst f = async () => {\n throw __pml.thrown((5)) };\nawait f()", Some(3)),
+        ("\ntry { throw __pml.thrown((1)) } catch (e) {}\nawait Promise.reject(2)", None),
         ("\n\nthrow 'no error object'", None),
+        ("let z = 1;\n\n0; const { b } = undefined", Some(3)),
+        ("let z = 1;\n\n0; const [b] = {}", Some(3)),
+        ("const r = await mcp.test.echo(null);\n\n0; const { b: { c } } = { b: r };", Some(3)),
+        ("let z = 1;\n\n0; for (const { b } of [null]) z = b", Some(3)),
+        ("let z = 1;\nz++;\n0; const {\n b,\n c: { d } } = {};", Some(3)),
+        ("let z = 1;\n\n({ z } = null)", Some(3)),
+        ("let z = 1;\n\n[z] = {}", Some(3)),
+        ("let z = 1;\n\n[null].map(({ b }) => b)", Some(3)),
+        ("let z = 1;\n\nconst f = (a, { b }) => b;\nf()", Some(3)),
     ] {
         let error = thrown(run(code).await);
         assert_eq!(error.line, line, "{code}: {} {}", error.message, error.stack);

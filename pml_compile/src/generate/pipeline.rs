@@ -14,6 +14,34 @@ use crate::provides::{
 pub struct PipelineSource {
     pub name: String,
     pub schema: ToolSchema,
+    /// Its input was inferred from its code, which applies the defaults itself.
+    pub is_inferred: bool,
+}
+
+impl PipelineSource {
+    /// What it takes, with the defaults that whoever calls it has to fill in.
+    fn input(&self) -> Json {
+        let mut input = self.schema.input.clone();
+        if self.is_inferred {
+            remove_defaults(&mut input);
+        }
+        input
+    }
+}
+
+fn remove_defaults(schema: &mut Json) {
+    let Json::Object(schema) = schema else { return };
+    schema.remove("default");
+    for (keyword, part) in schema {
+        match (keyword.as_str(), part) {
+            ("properties" | "$defs" | "definitions", Json::Object(schemas)) => {
+                schemas.values_mut().for_each(remove_defaults);
+            }
+            ("allOf", Json::Array(schemas)) => schemas.iter_mut().for_each(remove_defaults),
+            ("items", items) => remove_defaults(items),
+            _ => {}
+        }
+    }
 }
 
 /// A pipeline: each source gets the previous one's result, and the rest from `args`.
@@ -29,7 +57,7 @@ pub fn pipeline(sources: &[PipelineSource]) -> Result<Pipeline, GenerateError> {
     if rest.is_empty() {
         return Err(too_few());
     }
-    let mut parameters = ParametersOfSteps::of(&first.schema.input);
+    let mut parameters = ParametersOfSteps::of(&first.input());
     let mut code =
         format!("const step1 = await {}({});\n", callee(&first.name), arguments(first, &BTreeMap::new()));
     for (step, pair) in (2..).zip(sources.windows(2)) {
@@ -37,7 +65,7 @@ pub fn pipeline(sources: &[PipelineSource]) -> Result<Pipeline, GenerateError> {
         let arguments = match fed_fields(before, source, step - 1)? {
             Fed::Whole(value) => value,
             Fed::Fields(fed) => {
-                parameters.add(&source.schema.input, &fed);
+                parameters.add(&source.input(), &fed);
                 arguments(source, &fed)
             }
         };

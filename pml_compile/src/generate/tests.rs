@@ -71,7 +71,7 @@ fn several_ends_are_returned_by_name() {
 }
 
 fn source(name: &str, input: Json, output: Json) -> PipelineSource {
-    PipelineSource { name: name.to_owned(), schema: ToolSchema { input, output } }
+    PipelineSource { name: name.to_owned(), schema: ToolSchema { input, output }, is_inferred: false }
 }
 
 #[test]
@@ -106,6 +106,18 @@ fn sources_that_fit_become_a_pipeline() {
         "`fs:read_json` doesn't fit after `transform:validate`: it needs path (string), and `transform:validate` returns result (boolean)"
     );
     assert!(pipeline(&[read]).is_err());
+}
+
+#[test]
+fn a_pipeline_has_only_the_defaults_that_were_declared() {
+    let input = || json!({ "properties": { "n": { "default": 1 }, "o": { "properties": { "default": { "default": 2 } } } } });
+    let made = |is_inferred| {
+        let first = PipelineSource { is_inferred, ..source("a:a", input(), json!({ "type": "string" })) };
+        let second = source("b:b", json!({ "properties": { "text": {} }, "required": ["text"] }), Json::Null);
+        pipeline(&[first, second]).expect("fits").parameters["properties"].clone()
+    };
+    assert_eq!(made(false), input()["properties"]);
+    assert_eq!(made(true), json!({ "n": {}, "o": { "properties": { "default": {} } } }));
 }
 
 #[test]

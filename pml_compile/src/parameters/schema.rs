@@ -20,12 +20,14 @@ pub(super) struct Parameter {
     used: Types,
     /// The code tests its type, so its uses say nothing about it.
     is_asked: bool,
-    default: Option<Json>,
+    fallback: Fallback,
     /// The code checks for it and throws, so it is required even if it is also optional elsewhere.
     pub(super) insisted: bool,
     /// The code can't work without it, unless it is also optional.
     pub(super) needed: bool,
     pub(super) optional: bool,
+    /// Its type is `undefined`, which isn't the same as a type that isn't known.
+    pub(super) is_undefined: bool,
     /// The code replaces it when it is missing, so a check of the replacement doesn't make it required.
     pub(super) replaced: bool,
     /// Unknown fields are allowed: the value is passed on as a whole, or read by keys known only at run time.
@@ -40,6 +42,16 @@ pub(super) struct Parameter {
     choices: Vec<String>,
     is_choice: FxHashSet<String>,
     takes_any_string: bool,
+}
+
+/// The value that reads of a parameter fall back to.
+#[derive(Debug, Clone, PartialEq, Default)]
+enum Fallback {
+    #[default]
+    None,
+    Value(Json),
+    /// Different values, or one that only the run knows.
+    Unclear,
 }
 
 /// The names of types, in the order in which a schema lists them.
@@ -163,30 +175,67 @@ impl Parameter {
 
     pub(super) fn set_default(&mut self, default: Option<Json>) {
         self.optional = true;
-        if let Some(default) = default.filter(|value| !value.is_null()) {
-            self.add_type(json_type(&default));
-            self.default.get_or_insert(default);
+        if let Some(default) = default.as_ref().filter(|value| !value.is_null()) {
+            self.add_type(json_type(default));
+        }
+        self.fallback = match (std::mem::take(&mut self.fallback), default) {
+            (Fallback::None, Some(default)) => Fallback::Value(default),
+            (Fallback::Value(before), Some(default)) if before == default => Fallback::Value(before),
+            _ => Fallback::Unclear,
+        };
+    }
+
+    /// The default to show: a value that every read falls back to and that the schema accepts.
+    fn shown_default(&self, types: Types) -> Option<&Json> {
+        match &self.fallback {
+            Fallback::Value(default) if !default.is_null() => self.accepts(types, default).then_some(default),
+            _ => None,
         }
     }
 
+    /// Whether a literal, which has no parts, fits the schema.
+    fn accepts(&self, types: Types, value: &Json) -> bool {
+        let is_integer = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        let has_type =
+            types.is_empty() || types.contains(json_type(value)) || (is_integer && types.contains("integer"));
+        let is_choice = !self.is_choices(types)
+            || value.is_null()
+            || value.as_str().is_some_and(|text| self.is_choice.contains(text));
+        has_type && is_choice
+    }
+
     /// Whether no type says anything about it.
-    pub(super) fn is_undeclared(&self) -> bool {
-        self.declared.is_empty() && !self.optional
+    fn is_undeclared(&self) -> bool {
+        self.declared.is_empty() && !self.is_undefined
     }
 
     /// The union of two types: fields that only one of them has are optional.
     pub(super) fn or(mut self, other: Self) -> Self {
-        let (is_object, other_is_object) =
-            (self.declared.contains("object"), other.declared.contains("object"));
-        if is_object && other_is_object {
-            for (name, field) in &mut self.fields {
-                field.optional |= !other.fields.contains_key(name);
+        if self.is_undeclared() || other.is_undeclared() {
+            return Self {
+                needed: self.needed && other.needed,
+                optional: self.optional || other.optional,
+                is_open: self.is_open || other.is_open,
+                ..Self::default()
+            };
+        }
+        let are_objects = self.declared.contains("object") && other.declared.contains("object");
+        // A field that the other type doesn't name; an open one allows anything there.
+        let unnamed = |field: &mut Parameter, is_open: bool| {
+            if are_objects && is_open {
+                *field = Self::default();
+            }
+            field.optional |= are_objects;
+        };
+        for (name, field) in &mut self.fields {
+            if !other.fields.contains_key(name) {
+                unnamed(field, other.is_open);
             }
         }
         for (name, mut field) in other.fields {
             match self.fields.remove(&name) {
                 Some(before) => *field = before.or(*field),
-                None => field.optional |= is_object && other_is_object,
+                None => unnamed(&mut field, self.is_open),
             }
             self.fields.insert(name, field);
         }
@@ -197,6 +246,7 @@ impl Parameter {
         self.declared.0 |= other.declared.0;
         self.needed |= other.needed;
         self.optional |= other.optional;
+        self.is_undefined &= other.is_undefined;
         self.is_open |= other.is_open;
         self.takes_any_string |= other.takes_any_string;
         for text in &other.choices {
@@ -252,10 +302,15 @@ impl Parameter {
         })
     }
 
+    /// Whether only its choices are allowed.
+    fn is_choices(&self, types: Types) -> bool {
+        let only_texts = types.names().all(|name| matches!(name, "string" | "null"));
+        !self.choices.is_empty() && !self.takes_any_string && only_texts
+    }
+
     /// The `enum` of allowed strings, unless other values are allowed too.
     fn write_choices<S: SerializeMap>(&self, types: Types, schema: &mut S) -> Result<(), S::Error> {
-        let only_texts = types.names().all(|name| matches!(name, "string" | "null"));
-        if self.choices.is_empty() || self.takes_any_string || !only_texts {
+        if !self.is_choices(types) {
             return Ok(());
         }
         let null = types.contains("null").then_some(Json::Null);
@@ -280,7 +335,7 @@ impl Parameter {
         if let Some(items) = self.items.as_deref().filter(|_| types.contains("array")).filter(are_alike) {
             schema.serialize_entry("items", items)?;
         }
-        if let Some(default) = &self.default {
+        if let Some(default) = self.shown_default(types) {
             schema.serialize_entry("default", default)?;
         }
         Ok(())

@@ -17,7 +17,11 @@ fn use_gives_the_type() {
         ("-args.x", json!({ "type": "number" })),
         ("args.x > 5", json!({ "type": "number" })),
         ("args.x > y", json!({ "type": ["number", "string"] })),
-        ("args.x + 'suffix'", json!({ "type": "string" })),
+        ("args.x + 1", json!({ "type": "number" })),
+        // Anything can be added to a text.
+        ("args.x + 'suffix'", json!({})),
+        ("'prefix' + args.x", json!({})),
+        ("`prefix` + args.x", json!({})),
         ("args.x === 'a'", json!({ "type": "string" })),
         ("args.x === true", json!({ "type": "boolean" })),
         ("for (const y of args.x) {}", json!({ "type": "array" })),
@@ -41,7 +45,8 @@ fn use_gives_the_type() {
         ("args['x'].trim()", json!({ "type": "string" })),
         ("args.x++", json!({ "type": "number" })),
         ("args.x -= y", json!({ "type": "number" })),
-        ("args.x += 'a'", json!({ "type": "string" })),
+        ("args.x += 'a'", json!({})),
+        ("args.x += 1", json!({ "type": "number" })),
         ("args.x satisfies string", json!({ "type": "string" })),
         ("f(<number>args.x)", json!({ "type": "number" })),
         ("switch (args.x) { case 'a': f(); default: }", json!({ "type": "string" })),
@@ -293,6 +298,60 @@ fn a_fallback_makes_it_optional() {
 }
 
 #[test]
+fn a_default_that_the_type_refuses_is_none() {
+    for (code, expected) in [
+        ("const { x }: { x?: number } = args; return x ?? 'none'", json!({ "type": "number" })),
+        ("const { x }: { x?: number } = args; return x || 'all'", json!({ "type": "number" })),
+        ("const { x }: { x?: 'a' | 'b' } = args; x ?? 'c'", json!({ "type": "string", "enum": ["a", "b"] })),
+        (
+            "const { x }: { x?: 'a' | 'b' } = args; x ?? 'b'",
+            json!({ "type": "string", "enum": ["a", "b"], "default": "b" }),
+        ),
+        (
+            "const { x = ['a'] }: { x?: number[] } = args",
+            json!({ "type": "array", "items": { "type": "number" } }),
+        ),
+        (
+            "const { x = {} }: { x?: { a: number } } = args",
+            json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "number" } } }),
+        ),
+        (
+            "const { x }: { x: Partial<{ a: string }> } = args; return x.a ?? 1",
+            json!({ "type": "object", "properties": { "a": { "type": "string" } } }),
+        ),
+        (
+            "const { x }: { x?: number | null } = args; x ?? 1",
+            json!({ "type": ["null", "number"], "default": 1 }),
+        ),
+    ] {
+        assert_eq!(schema(code)["properties"]["x"], expected, "{code}");
+    }
+    let of_tool = |code| with_tool(code)["properties"]["x"].clone();
+    assert_eq!(of_tool("mcp.fs.read({ path: '/', head: args.x ?? 'all' })"), json!({ "type": "integer" }));
+    assert_eq!(of_tool("mcp.fs.read({ path: '/', head: args.x ?? 1.5 })"), json!({ "type": "integer" }));
+    let fits = json!({ "type": "integer", "default": 2 });
+    assert_eq!(of_tool("mcp.fs.read({ path: '/', head: args.x ?? 2 })"), fits);
+}
+
+#[test]
+fn reads_that_fall_back_to_different_values_show_no_default() {
+    for (code, expected) in [
+        ("[args.x ?? 1, args.x ?? 1]", json!({ "type": "number", "default": 1 })),
+        ("[args.x ?? 1, args.x ?? 2]", json!({ "type": "number" })),
+        ("[args.x ?? 1, args.x ?? null]", json!({ "type": "number" })),
+        ("[args.x ?? f(), args.x ?? 1]", json!({ "type": "number" })),
+        ("[args.x ?? 1, args.x ?? 2, args.x ?? 1]", json!({ "type": "number" })),
+        (
+            "if (args.q) { const { x = 1 } = args; return x } const { x = 2 } = args; return x",
+            json!({ "type": "number" }),
+        ),
+        ("const { x = args.e } = args; return x ?? 0", json!({ "type": "number" })),
+    ] {
+        assert_eq!(schema(code)["properties"]["x"], expected, "{code}");
+    }
+}
+
+#[test]
 fn a_secret_is_no_default() {
     for code in [
         "args.password ?? 'hunter2'",
@@ -366,6 +425,93 @@ fn alternatives_in_a_type_are_all_allowed() {
         })
     );
     assert_eq!(schema["required"], json!(["auto", "one", "open"]));
+}
+
+#[test]
+fn every_kind_of_type_allows_what_it_means() {
+    for (declared, expected, is_required) in [
+        ("number | null", json!({ "type": ["null", "number"] }), false),
+        ("string[] | null", json!({ "type": ["array", "null"], "items": { "type": "string" } }), false),
+        ("number | undefined", json!({ "type": "number" }), false),
+        ("1 | 2", json!({ "type": "number" }), true),
+        ("'a' | 'b'", json!({ "type": "string", "enum": ["a", "b"] }), true),
+        ("'a' | 'b' | undefined", json!({ "type": "string", "enum": ["a", "b"] }), false),
+        ("'a' | `b${string}`", json!({ "type": "string" }), true),
+        ("true | 'a'", json!({ "type": ["boolean", "string"] }), true),
+        ("unknown", json!({}), false),
+        ("any", json!({}), false),
+        ("(any)", json!({}), false),
+        ("any | string", json!({}), false),
+        ("string | (() => void)", json!({}), true),
+        ("Date", json!({}), true),
+        ("string | Date", json!({}), true),
+        ("Record<string, number>", json!({ "type": "object" }), true),
+        ("{ [key: string]: number }", json!({ "type": "object" }), true),
+        ("object", json!({ "type": "object" }), true),
+        ("readonly string[]", json!({ "type": "array", "items": { "type": "string" } }), true),
+        ("ReadonlyArray<string>", json!({ "type": "array", "items": { "type": "string" } }), true),
+        ("[string, number]", json!({ "type": "array", "items": { "type": ["number", "string"] } }), true),
+        ("readonly [a: string]", json!({ "type": "array", "items": { "type": "string" } }), true),
+        ("[string, ...number[]]", json!({ "type": "array", "items": {} }), true),
+        ("[string?]", json!({ "type": "array", "items": { "type": "string" } }), true),
+        ("[any, string]", json!({ "type": "array", "items": {} }), true),
+        ("[]", json!({ "type": "array" }), true),
+        ("any[] | string[]", json!({ "type": "array", "items": {} }), true),
+        ("string | string[]", json!({ "type": ["array", "string"], "items": { "type": "string" } }), true),
+        (
+            "{ a: number } & { b?: string }",
+            json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "number" }, "b": { "type": "string" } } }),
+            true,
+        ),
+        (
+            "{ id: string } & ({ k: 'a'; x: number } | { k: 'b'; y: number })",
+            json!({ "type": "object", "required": ["id", "k"], "properties": {
+                "id": { "type": "string" }, "k": { "type": "string", "enum": ["a", "b"] },
+                "x": { "type": "number" }, "y": { "type": "number" } } }),
+            true,
+        ),
+        (
+            "{ k: 'a'; x: number } | { k: 'b'; x?: number }",
+            json!({ "type": "object", "required": ["k"], "properties": {
+                "k": { "type": "string", "enum": ["a", "b"] }, "x": { "type": "number" } } }),
+            true,
+        ),
+        ("{ k: 'a' } | { k?: any }", json!({ "type": "object", "properties": { "k": {} } }), true),
+        ("{ k: 'a' } | Record<string, string>", json!({ "type": "object", "properties": { "k": {} } }), true),
+        ("Record<string, string> | { k: 'a' }", json!({ "type": "object", "properties": { "k": {} } }), true),
+    ] {
+        let code = format!("const a = args as {{ x: {declared} }}; return a.x");
+        let schema = schema(&code);
+        assert_eq!(schema["properties"]["x"], expected, "{declared}");
+        assert_eq!(schema["required"] == json!(["x"]), is_required, "{declared}: {schema}");
+    }
+}
+
+#[test]
+fn a_union_of_objects_requires_what_all_of_them_have() {
+    let schema = schema(
+        "type A = { k: 'a'; x: number } | { k: 'b'; y: number };
+         const t = args as A; return t.k === 'a' ? t.x : t.y",
+    );
+    assert_eq!(schema["required"], json!(["k"]));
+    assert_eq!(
+        schema["properties"],
+        json!({
+            "k": { "type": "string", "enum": ["a", "b"] },
+            "x": { "type": "number" },
+            "y": { "type": "number" },
+        })
+    );
+}
+
+#[test]
+fn an_interface_has_the_members_of_all_that_it_extends() {
+    let schema = schema(
+        "type D = { d: 1 }; interface C extends D { c?: 1 } interface B extends C { b: 1 }
+         interface A extends B { a: 1 } const { a } = args as A; return a",
+    );
+    assert_eq!(schema["required"], json!(["a", "b", "d"]));
+    assert_eq!(schema["properties"]["c"], json!({ "type": "number" }));
 }
 
 #[test]

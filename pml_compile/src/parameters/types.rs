@@ -73,9 +73,13 @@ impl<'a> DeclaredTypes<'a> {
                 TsKeywordTypeKind::TsStringKeyword => parameter.declare_any_string(),
                 TsKeywordTypeKind::TsNumberKeyword => parameter.declare("number"),
                 TsKeywordTypeKind::TsBooleanKeyword => parameter.declare("boolean"),
-                TsKeywordTypeKind::TsObjectKeyword => parameter.declare("object"),
+                TsKeywordTypeKind::TsObjectKeyword => {
+                    parameter.declare("object");
+                    parameter.is_open = true;
+                }
                 TsKeywordTypeKind::TsUndefinedKeyword => {
                     parameter.optional = true;
+                    parameter.is_undefined = true;
                     return;
                 }
                 TsKeywordTypeKind::TsNullKeyword => {
@@ -90,21 +94,25 @@ impl<'a> DeclaredTypes<'a> {
                 parameter.declare("array");
                 self.declare_at(parameter.item(), &array.elem_type, depth + 1);
             }
+            TsType::TsTupleType(tuple) => {
+                parameter.declare("array");
+                let elements = tuple.elem_types.iter().map(|element| match &*element.ty {
+                    TsType::TsOptionalType(optional) => self.alternative(&optional.type_ann, depth),
+                    // A rest is declared by its array, not by its elements.
+                    TsType::TsRestType(_) => Parameter::default(),
+                    element => self.alternative(element, depth),
+                });
+                if let Some(any) = elements.reduce(Parameter::or) {
+                    parameter.item().take_over(any);
+                }
+            }
             TsType::TsTypeRef(reference) => return self.named(parameter, reference, depth),
             TsType::TsParenthesizedType(inner) => {
                 return self.declare_at(parameter, &inner.type_ann, depth + 1);
             }
             TsType::TsUnionOrIntersectionType(TsUnionOrIntersectionType::TsUnionType(union)) => {
-                let alternatives = union.types.iter().map(|member| {
-                    let mut alternative = Parameter::default();
-                    self.declare_at(&mut alternative, member, depth + 1);
-                    alternative
-                });
-                let alternatives: Vec<Parameter> = alternatives.collect();
-                parameter.optional |= alternatives.iter().any(|alternative| alternative.optional);
-                if !alternatives.iter().any(Parameter::is_undeclared)
-                    && let Some(any) = alternatives.into_iter().reduce(Parameter::or)
-                {
+                let alternatives = union.types.iter().map(|member| self.alternative(member, depth));
+                if let Some(any) = alternatives.reduce(Parameter::or) {
                     parameter.take_over(any);
                 }
                 return;
@@ -126,12 +134,19 @@ impl<'a> DeclaredTypes<'a> {
                 }
                 TsLit::Bool(_) => parameter.declare("boolean"),
                 TsLit::Number(_) => parameter.declare("number"),
+                TsLit::Tpl(_) => parameter.declare_any_string(),
                 _ => {}
             },
             TsType::TsTypeLit(literal) => self.members(parameter, &literal.members, depth),
             _ => return,
         }
         parameter.needed = true;
+    }
+
+    fn alternative(&self, declared: &TsType, depth: usize) -> Parameter {
+        let mut alternative = Parameter::default();
+        self.declare_at(&mut alternative, declared, depth + 1);
+        alternative
     }
 
     fn named(&self, parameter: &mut Parameter, reference: &TsTypeRef, depth: usize) {
@@ -156,25 +171,27 @@ impl<'a> DeclaredTypes<'a> {
                 parameter.make_fields_optional();
             }
             (name, _) => {
-                if let Some(alias) = self.aliases.get(name) {
-                    self.declare_at(parameter, alias, depth + 1);
-                } else if let Some(interface) = self.interfaces.get(name) {
-                    self.members(parameter, &interface.body.body, depth);
-                    for extended in &interface.extends {
-                        match &*extended.expr {
-                            Expr::Ident(base) if depth < DEEPEST => {
-                                if let Some(base) = self.interfaces.get(&*base.sym) {
-                                    self.members(parameter, &base.body.body, depth + 1);
-                                }
-                            }
-                            // Its other members are unknown.
-                            _ => parameter.is_open = true,
-                        }
-                    }
-                    parameter.needed = true;
-                }
+                self.declare_named(parameter, name, depth);
             }
         }
+    }
+
+    /// False if the code declares no type of this name.
+    fn declare_named(&self, parameter: &mut Parameter, name: &str, depth: usize) -> bool {
+        if let Some(alias) = self.aliases.get(name) {
+            self.declare_at(parameter, alias, depth + 1);
+            return true;
+        }
+        let Some(interface) = self.interfaces.get(name).filter(|_| depth < DEEPEST) else { return false };
+        self.members(parameter, &interface.body.body, depth);
+        for extended in &interface.extends {
+            let is_seen = matches!(&*extended.expr, Expr::Ident(base)
+                if self.declare_named(parameter, &base.sym, depth + 1));
+            // Its other members are unknown.
+            parameter.is_open |= !is_seen;
+        }
+        parameter.needed = true;
+        true
     }
 
     fn members(&self, parameter: &mut Parameter, members: &[TsTypeElement], depth: usize) {
@@ -191,11 +208,26 @@ impl<'a> DeclaredTypes<'a> {
             let Some(name) = property_name(property) else { continue };
             let field = parameter.field(&name);
             field.optional |= property.optional;
-            field.needed = true;
+            field.needed |=
+                property.type_ann.as_ref().is_some_and(|declared| !is_anything(&declared.type_ann));
             if let Some(annotation) = &property.type_ann {
                 self.declare_at(field, &annotation.type_ann, depth + 1);
             }
         }
+    }
+}
+
+/// `any` and `unknown`, which allow `undefined` too.
+fn is_anything(declared: &TsType) -> bool {
+    match declared {
+        TsType::TsKeywordType(keyword) => {
+            matches!(keyword.kind, TsKeywordTypeKind::TsAnyKeyword | TsKeywordTypeKind::TsUnknownKeyword)
+        }
+        TsType::TsParenthesizedType(inner) => is_anything(&inner.type_ann),
+        TsType::TsUnionOrIntersectionType(TsUnionOrIntersectionType::TsUnionType(union)) => {
+            union.types.iter().any(|member| is_anything(member))
+        }
+        _ => false,
     }
 }
 

@@ -49,7 +49,7 @@ impl Default for LimitsConfig {
             runs: 100,
             runs_per_minute: 3_000,
             cpu_seconds_per_minute: 30.0,
-            result_mib_per_minute: 32.0,
+            result_mib_per_minute: 16.0,
             stored_rows: 1_000_000,
             questions: 8,
             organisation: 4,

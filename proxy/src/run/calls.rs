@@ -3,6 +3,7 @@
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Instant};
 
 use parking_lot::Mutex;
+use pml_core::arguments::{self, ArgumentsError};
 use pml_worker::{Call, CallError, CallHandler, CallKind, Json};
 use rmcp::model::{CallToolResponse, CallToolResult};
 use serde_json::{Value, json};
@@ -226,13 +227,19 @@ impl<'s> Calls<'s> {
     }
 }
 
-/// The arguments, checked against the capability's schema and with its defaults.
+/// The arguments, checked against the capability's schema, with the defaults of a declared one.
 fn checked_args(call: &Call, nested: &Nested) -> Result<Json, CallError> {
     let Some(schema) = &nested.parameters_schema else { return Ok(call.args.clone()) };
-    let merged = pml_core::arguments::check(schema.get(), call.args.get()).map_err(|error| {
+    let refused = |error: ArgumentsError| {
         let detail = error.detail.map_or_else(String::new, |detail| format!("\n{detail}"));
         CallError::new(format!("{}{detail}\n{}", error.message, error.hint))
-    })?;
+    };
+    if !nested.parameters_explicit {
+        return arguments::validate(schema.get(), call.args.get())
+            .map(|()| call.args.clone())
+            .map_err(refused);
+    }
+    let merged = arguments::check(schema.get(), call.args.get()).map_err(refused)?;
     Json::from_text(merged).map_err(|error| CallError::new(error.to_string()))
 }
 

@@ -55,6 +55,9 @@ pub struct Nested {
     pub version: Option<i64>,
     pub executable: String,
     pub parameters_schema: Option<Json>,
+    /// Whether the schema was declared, so that its defaults are filled in; one inferred from the code only validates.
+    #[serde(default)]
+    pub parameters_explicit: bool,
 }
 
 #[derive(Deserialize)]

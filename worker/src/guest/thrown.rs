@@ -28,7 +28,11 @@ pub(crate) fn from_value<'js>(
             field(ctx, error, "message").unwrap_or_default(),
             field(ctx, error, "stack").unwrap_or_default(),
         ),
-        None => ("Error".into(), shown(ctx, value.clone()), String::new()),
+        None => {
+            let origin = call.as_ref().and_then(|call| call.get::<_, Object<'js>>("origin").ok());
+            let stack = origin.and_then(|origin| field(ctx, &origin, "stack")).unwrap_or_default();
+            ("Error".into(), shown(ctx, value.clone()), stack)
+        }
     };
     // Reading a hostile error may have left an exception behind.
     ctx.catch();

@@ -3,6 +3,7 @@
 
 export default function install(native) {
   const { Proxy, Promise, Reflect, Error, TypeError, Symbol, Object, String, Number } = globalThis;
+  const { is } = Object;
   const { apply, defineProperty, get: reflectGet } = Reflect;
   const hidden = (value) => ({ __proto__: null, value, writable: true, configurable: true, enumerable: false });
   const define = (object, name, value) => defineProperty(object, name, hidden(value));
@@ -72,8 +73,13 @@ export default function install(native) {
     return unawaited;
   }
 
+  // What the code threw last, and where: only errors have a stack of their own.
+  let lastThrown = null;
+
+  // Where the code got what ended its run from: a call that failed, or a `throw`.
   function failedCall(error) {
-    return typeof error === "object" && error !== null ? apply(weakGet, failedCalls, [error]) : undefined;
+    const call = typeof error === "object" && error !== null ? apply(weakGet, failedCalls, [error]) : undefined;
+    return call ?? (lastThrown && is(lastThrown.value, error) ? lastThrown : undefined);
   }
 
   // Names that the language itself asks objects for; answering with a tool would make them thenables or break JSON.
@@ -156,6 +162,10 @@ export default function install(native) {
     },
     visit(node) {
       native.visit(node);
+    },
+    thrown(value) {
+      lastThrown = { __proto__: null, value, origin: new Error() };
+      return value;
     },
   };
   define(globalThis, "__pml", Object.freeze(probes));
