@@ -1,5 +1,5 @@
-//! Positions that the engine lacks: it has none for patterns, whose errors it reports at an earlier statement, and a thrown
-//! value that isn't an error has no stack.
+//! Positions that the engine lacks: it has none for patterns and for fields of `this`, whose errors it reports at an earlier
+//! statement, and a thrown value that isn't an error has no stack.
 
 use swc_common::Spanned;
 use swc_ecma_ast::*;
@@ -8,7 +8,7 @@ use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 use super::bindings::Bindings;
 use super::edits::Edits;
 use super::parse::{Parsed, range};
-use super::value::without_types;
+use super::value::{as_member, unwrap, without_types};
 
 /// An expression statement has a position, which the code behind it keeps until the next one. It does nothing.
 const POSITION: &str = "0; ";
@@ -48,7 +48,10 @@ impl Positions<'_> {
     fn lacks_position(&self, statement: &Stmt) -> bool {
         let declares = |declaration: &VarDecl| {
             !declaration.declare
-                && declaration.decls.iter().any(|one| self.may_fail(&one.name, one.init.as_deref()))
+                && declaration.decls.iter().any(|one| {
+                    self.may_fail(&one.name, one.init.as_deref())
+                        || one.init.as_deref().is_some_and(starts_without_position)
+                })
         };
         match statement {
             Stmt::Decl(Decl::Var(declaration)) => declares(declaration),
@@ -60,6 +63,7 @@ impl Positions<'_> {
                 ForHead::Pat(pattern) => self.may_fail(pattern, None),
                 ForHead::UsingDecl(_) => false,
             },
+            Stmt::Return(ReturnStmt { arg: Some(value), .. }) => starts_without_position(value),
             Stmt::Labeled(labeled) => self.lacks_position(&labeled.body),
             _ => false,
         }
@@ -85,6 +89,17 @@ impl Positions<'_> {
             _ => false,
         }
     }
+}
+
+/// `this.a` and `null.a`: names and calls have positions, these don't.
+fn starts_without_position(value: &Expr) -> bool {
+    let mut value = unwrap(value);
+    let mut is_field = false;
+    while let Some((member, ..)) = as_member(value) {
+        value = unwrap(&member.obj);
+        is_field = true;
+    }
+    is_field && matches!(value, Expr::This(_) | Expr::Lit(Lit::Null(_)))
 }
 
 /// `{ a, b: c = 1, ...rest }`: nothing in it is taken apart again.
@@ -155,6 +170,11 @@ mod tests {
                 "for (const x of y) for (const { a } of x) f(a)",
                 "for (const x of y) { 0; for (const { a } of x) f(a) }",
             ),
+            ("return null.a", "0; return null.a"),
+            (
+                "class A { m() { if (b) return (this.c as T).d } }",
+                "class A { m() { if (__pml.branch(\"d1\", (b))) { 0; return (this.c).d } } }",
+            ),
             ("const { a }: T = b as T", "0; const { a } = b"),
             ("throw 'text'", "throw __pml.thrown(('text'))"),
             ("throw (a, b) as T", "throw __pml.thrown(((a, b)))"),
@@ -178,6 +198,7 @@ mod tests {
             "const a = b",
             "for (const a of b) c(a)",
             "({ a } = b)",
+            "return this",
             "throw new Error('x')",
         ] {
             assert_eq!(executable(code), code);

@@ -73,6 +73,8 @@ fn what_has_no_position_in_the_engine_says_its_line_too() {
         ("let n = 0;\n\nfor (const { a } of [{}, null]) n += a;\nreturn n", 3),
         ("let n = 0;\nfor (const x of [[null]])\n  for (const [y] of x) n += y;\nreturn n", 3),
         ("let a;\n\n({ a } = args.foo);\nreturn a", 3),
+        ("const x = 1;\n\nreturn null.foo;", 3),
+        ("class A {\n  m() {\n    let n = 1;\n    return this.x.y;\n  }\n}\nreturn new A().m()", 4),
         ("const n = 1;\n\nthrow 'text'", 3),
         ("const n = 1;\nconst f = async () => {\n  throw { code: n };\n};\nreturn await f()", 3),
     ] {
