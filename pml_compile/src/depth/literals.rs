@@ -74,10 +74,10 @@ impl Scanner<'_> {
 
     pub(super) fn slash(&mut self) -> Result<(), CompileError> {
         let is_regex = match self.prev {
-            Prev::Operand | Prev::Contextual | Prev::CloseParen => Some(false),
+            Prev::Operand | Prev::Contextual | Prev::Async | Prev::CloseParen => Some(false),
             Prev::Increment | Prev::Bang => match self.before_prev {
                 Prev::Operand | Prev::CloseParen => Some(false),
-                Prev::CloseBrace | Prev::Contextual | Prev::Ambiguous | Prev::Greater => None,
+                Prev::CloseBrace | Prev::Contextual | Prev::Async | Prev::Ambiguous | Prev::Greater => None,
                 _ => Some(true),
             },
             Prev::CloseBrace | Prev::Ambiguous | Prev::Greater | Prev::Dot => None,
