@@ -123,8 +123,7 @@ async fn hostile_programs_end_as_expected_and_hurt_nobody() {
                 let run = Run::new("hostile", &program.code).with_limits(program.limits.clone());
                 let outcome = pool.run(run, &tools).await;
                 (!fits(&program.expected, &outcome)).then(|| {
-                    let (kind, what) = told(&outcome);
-                    format!("{}: expected {}, got {kind} {what}", program.name, program.expected)
+                    format!("{}: expected {}, got {:?}", program.name, program.expected, outcome.result)
                 })
             })
             .buffer_unordered(3)

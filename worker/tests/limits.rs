@@ -101,6 +101,18 @@ async fn memory_and_stack_errors_may_be_caught() {
 }
 
 #[tokio::test]
+async fn the_memory_limit_is_named_even_if_none_is_left_for_the_error() {
+    // One run in forty leaves the engine without memory for the error's message.
+    let code = "const again = () => Promise.resolve().then(again); await again()";
+    let limits = Limits { memory: 16 << 20, wall_time: Duration::from_secs(600), ..Limits::default() };
+    let pool = pool().await;
+    for _ in 0..40 {
+        let outcome = pool.run(Run::new("test", code).with_limits(limits.clone()), &tools).await;
+        assert_eq!(limit(&outcome), LimitKind::Memory);
+    }
+}
+
+#[tokio::test]
 async fn what_the_engine_does_not_notice_is_ended_from_outside() {
     // indexOf over 2^53 missing elements never asks the engine whether it may go on.
     let code = "return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)";

@@ -363,8 +363,10 @@ impl<'a, 'js> Conversation<'a, 'js> {
 
     /// The engine's own errors for memory and stack are limits; everything else is the code's error.
     fn limit_or(&self, thrown: Thrown) -> End {
+        // The second is what the engine says when it hasn't the memory for the first.
+        let says_memory = ["out of memory", "Invalid error message"];
         if thrown.name == "InternalError"
-            && thrown.message.starts_with("out of memory")
+            && says_memory.iter().any(|message| thrown.message.starts_with(message))
             && self.heap.exhausted()
         {
             self.limit(LimitKind::Memory)
