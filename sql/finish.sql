@@ -123,8 +123,9 @@ BEGIN
     kept_fqdn := state.learning_context ->> 'fqdn';
     warning := state.learning_context ->> 'warning';
   ELSIF went_well AND unawaited IS NOT NULL
-    AND jsonb_path_exists(report -> 'tasks', '$[*] ? (@.awaited == false && @.success == false)') THEN
-    -- An unawaited call failed, so this isn't code that worked.
+    AND (jsonb_path_exists(report, '$.tasks[*] ? (@.awaited == false && @.success == false)')
+         OR jsonb_path_exists(report, '$.missed_calls[*]')) THEN
+    -- An unawaited call failed or was never made, so this isn't code that worked.
     warning := 'Not saved: await every call, and run it again';
   ELSIF went_well THEN
     state.learning_context := state.learning_context || jsonb_build_object('args', state.args);

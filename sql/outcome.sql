@@ -5,14 +5,19 @@ CREATE FUNCTION pml_internal.pml_check_outcome(outcome jsonb, depth integer DEFA
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   task jsonb;
+  missed jsonb;
 BEGIN
   PERFORM pml_internal.pml_check_object('The outcome', outcome,
     '{"success": "boolean", "result": "any value", "error": "object", "duration_ms": "number", "path": "list of strings",
-      "decisions": "list", "tasks": "list", "logs": "list", "fqdn": "string", "version": "integer"}', '{success}');
+      "decisions": "list", "tasks": "list", "missed_calls": "list", "logs": "list", "fqdn": "string", "version": "integer"}',
+    '{success}');
   IF depth > 100 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'The outcome has runs inside runs, over 100 deep',
       HINT = 'Limit how deep capabilities call each other.';
   END IF;
+  FOR missed IN SELECT * FROM jsonb_array_elements(coalesce(nullif(outcome -> 'missed_calls', 'null'), '[]')) LOOP
+    PERFORM pml_internal.pml_check_object('A missed call', missed, '{"target": "string", "line": "integer"}', '{target}');
+  END LOOP;
   FOR task IN SELECT * FROM jsonb_array_elements(coalesce(nullif(outcome -> 'tasks', 'null'), '[]')) LOOP
     PERFORM pml_internal.pml_check_object('A task', task,
       '{"node": "string", "kind": "string", "target": "string", "args": "any value", "result": "any value",

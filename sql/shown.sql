@@ -102,7 +102,7 @@ CREATE FUNCTION pml_internal.pml_unawaited(outcome jsonb) RETURNS text
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- Fast path: there is nearly never one.
-  IF NOT jsonb_path_exists(coalesce(outcome -> 'tasks', '[]'), '$[*] ? (@.awaited == false || exists (@.run))') THEN
+  IF NOT jsonb_path_exists(outcome, '$.tasks[*] ? (@.awaited == false || exists (@.run))') AND NOT outcome ? 'missed_calls' THEN
     RETURN NULL;
   END IF;
   RETURN (
@@ -113,21 +113,25 @@ BEGIN
       FROM runs r, jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
       WHERE jsonb_typeof(t.task -> 'run') = 'object'),
     left_alone AS (
-      SELECT r.place || t.number::integer AS place,
-             concat('line ' || (t.task ->> 'line'), ' of `' || r.inside || '`',
-                    CASE WHEN coalesce(t.task ->> 'line', r.inside) IS NOT NULL THEN ': ' END,
-                    '`', pml_internal.pml_excerpt(pml_internal.pml_shown_name(t.task ->> 'target')), '` was not awaited',
-                    CASE WHEN NOT (t.task -> 'success')::boolean
-                         THEN ' and failed: ' || coalesce(pml_internal.pml_error_text(t.task -> 'error'), 'it did not say why') END) AS told
+      SELECT r.place || t.number::integer AS place, r.inside, t.task AS call, concat('was not awaited',
+               CASE WHEN NOT (t.task -> 'success')::boolean
+                    THEN ' and failed: ' || coalesce(pml_internal.pml_error_text(t.task -> 'error'), 'it did not say why') END) AS told
       FROM runs r, jsonb_array_elements(coalesce(nullif(r.run -> 'tasks', 'null'), '[]')) WITH ORDINALITY AS t (task, number)
-      WHERE t.task -> 'awaited' = 'false')
-    SELECT string_agg(l.told, '; ' ORDER BY l.number) FILTER (WHERE l.number <= 10)
+      WHERE t.task -> 'awaited' = 'false'
+      UNION ALL
+      -- After the calls of the same run.
+      SELECT r.place || ARRAY[NULL, m.number::integer], r.inside, m.call, 'was not called: its timer was due after the code had returned'
+      FROM runs r, jsonb_array_elements(coalesce(nullif(r.run -> 'missed_calls', 'null'), '[]')) WITH ORDINALITY AS m (call, number))
+    SELECT string_agg(concat('line ' || (l.call ->> 'line'), ' of `' || l.inside || '`',
+                        CASE WHEN coalesce(l.call ->> 'line', l.inside) IS NOT NULL THEN ': ' END,
+                        '`', pml_internal.pml_excerpt(pml_internal.pml_shown_name(l.call ->> 'target')), '` ', l.told), '; '
+                      ORDER BY l.number) FILTER (WHERE l.number <= 10)
            || CASE WHEN count(*) > 10 THEN format('; and %s more', count(*) - 10) ELSE '' END
-    FROM (SELECT told, row_number() OVER (ORDER BY place) AS number FROM left_alone) AS l);
+    FROM (SELECT call, inside, told, row_number() OVER (ORDER BY place) AS number FROM left_alone) AS l);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_unawaited(jsonb) IS
-  'The calls of a run, and of the runs inside it, that the code did not await; NULL if it awaited all';
+  'The calls of a run, and of the runs inside it, that the code did not await or that came too late; NULL if there are none';
 
 CREATE FUNCTION pml_internal.pml_with_excerpt(error jsonb, code text) RETURNS jsonb
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED

@@ -27,6 +27,14 @@ fn a_call_that_nobody_awaited_is_told_and_its_failure_keeps_the_code_from_being_
     assert!(warning.contains("Not saved"), "{warning}");
     assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE display_name = 'math:lost'"), 0);
 
+    let answer = execute("math:late", "setTimeout(() =>\n  mcp.math.same({ n: 1 }), 60000);\nreturn 'done'");
+    assert_eq!((&answer["result"], &answer["capabilityName"]), (&json!("done"), &Value::Null));
+    assert_eq!(
+        answer["warning"],
+        "line 2: `math:same` was not called: its timer was due after the code had returned. \
+         Not saved: await every call, and run it again"
+    );
+
     // Inside a nested capability, and in the answer of a capability that is called as a tool.
     let answer = execute("math:outer", "return await mcp.math.left({})");
     assert_eq!(answer["warning"], "line 2 of `math:left`: `math:same` was not awaited");

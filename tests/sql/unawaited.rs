@@ -56,6 +56,24 @@ fn those_inside_nested_capabilities_are_told_with_their_name() {
 }
 
 #[test]
+fn a_call_that_came_too_late_keeps_the_code_from_being_saved() {
+    let mut db = Database::new().connect();
+    let plan = db.begin(&json!({"code": "setTimeout(() => mcp.fs.write({}), 9); return 'done'", "name": "fs:later"}));
+    let mut late = outcome(&[task("fs:read", true, &json!({"awaited": false, "line": 2}))]);
+    late["missed_calls"] = json!([{"target": "fs:write", "line": 1}, {"target": "fs:sync"}]);
+    let answer = db.finish(&plan, &late);
+    assert_eq!((&answer["status"], &answer["capabilityName"]), (&json!("success"), &Value::Null));
+    assert_eq!(
+        answer["warning"],
+        "line 2: `fs:read` was not awaited; \
+         line 1: `fs:write` was not called: its timer was due after the code had returned; \
+         `fs:sync` was not called: its timer was due after the code had returned. \
+         Not saved: await every call, and run it again"
+    );
+    assert_eq!(db.number("SELECT count(*) FROM pml.tool_usage"), 1, "a call that wasn't made isn't counted");
+}
+
+#[test]
 fn many_are_told_in_few_words() {
     let mut db = Database::new().connect();
     let plan = db.begin(&json!({"code": "for (;;) mcp.fs.write({})"}));

@@ -24,8 +24,8 @@ pub use large::aside_if_large;
 pub use limits::{LimitKind, Limits};
 pub use meter::CpuMeter;
 pub use outcome::{
-    Answer, CallRecord, Failure, LogEntry, LogLevel, Outcome, QueueSetting, Thrown, Trace, TraceEvent,
-    Unawaited, Usage,
+    Answer, CallRecord, Failure, LogEntry, LogLevel, MissedCall, Outcome, QueueSetting, Thrown, Trace,
+    TraceEvent, Unawaited, Usage,
 };
 pub use pool::{Layer, Pool, PoolConfig, Run, StartError};
 

@@ -20,6 +20,8 @@ pub struct Outcome {
     pub usage: Usage,
     /// Calls that the code didn't await before it returned: still running, or failed unnoticed.
     pub unawaited: Vec<Unawaited>,
+    /// Calls that pending timers would have made after the code had returned. They were not made.
+    pub missed: Vec<MissedCall>,
 }
 
 /// A call that the code didn't await.
@@ -28,6 +30,15 @@ pub struct Unawaited {
     /// Which of the run's calls, counted from 0 in the order in which they were made.
     pub call: u32,
     /// The line of the source that made it, if known.
+    pub line: Option<u32>,
+}
+
+/// A call that would have been made after the code had returned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissedCall {
+    /// What it would have called.
+    pub target: String,
+    /// The line of the source, if known.
     pub line: Option<u32>,
 }
 

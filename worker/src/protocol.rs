@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallKind, LimitKind, Limits, LogLevel, Thrown, Unawaited};
+use crate::{CallKind, LimitKind, Limits, LogLevel, MissedCall, Thrown, Unawaited};
 
 /// The length in front of every frame, in bytes.
 pub const HEADER: usize = 4;
@@ -19,6 +19,9 @@ pub const LONGEST_TEXT: usize = 16 * 1024;
 
 /// The longest node id, outcome or target, in bytes.
 pub const LONGEST_NAME: usize = 1024;
+
+/// The most missed calls that a run reports.
+pub const MOST_MISSED: usize = 20;
 
 /// From the pool to the process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -110,6 +113,8 @@ pub enum FromWorker<'a> {
         result: Result<&'a str, WorkerFailure>,
         /// The calls that the code didn't await.
         unawaited: Vec<Unawaited>,
+        /// The calls of pending timers, at most [`MOST_MISSED`].
+        missed: Vec<MissedCall>,
         /// Computing time of the run.
         cpu_time: Duration,
         /// The largest heap of the run, in bytes.

@@ -125,3 +125,41 @@ async fn other_limits_hold_for_what_was_left_running() {
     let outcome = pool().await.run(Run::new("test", code).with_limits(limits), &tools).await;
     assert_eq!(support::limit(&outcome), pml_worker::LimitKind::Calls);
 }
+
+/// Target and line of each.
+fn missed(outcome: &Outcome) -> Vec<(&str, Option<u32>)> {
+    outcome.missed.iter().map(|call| (call.target.as_str(), call.line)).collect()
+}
+
+#[tokio::test]
+async fn a_call_that_a_timer_would_make_after_the_end_is_told_and_not_made() {
+    for (code, lines) in [
+        ("setTimeout(() => mcp.test.echo(1), 60000); return 1", &[1][..]),
+        ("setInterval(() =>\nmcp.test.echo(1), 60000); return 1", &[2]),
+        ("const later = async (n) => {\nawait new Promise((done) => setTimeout(done, n * 60000));\nawait mcp.test.echo(n) };
+          [1, 2].forEach(later); return 1", &[3, 3]),
+        ("setTimeout(() => { throw new Error('no') }, 60000); setTimeout(() => mcp.test.echo(1), 60000); return 1", &[1]),
+    ] {
+        let outcome = run(code).await;
+        assert_eq!(*outcome.result.as_ref().unwrap(), json!(1), "{code}");
+        let told: Vec<_> = lines.iter().map(|line| ("test:echo", Some(*line))).collect();
+        assert_eq!(missed(&outcome), told, "{code}");
+        assert_eq!((outcome.trace.calls().count(), outcome.logs.len()), (0, 0), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_pending_timer_that_calls_nothing_changes_nothing() {
+    for code in [
+        "const late = new Promise((_, fail) => setTimeout(() => fail(new Error('late')), 60000));
+         return await Promise.race([late, mcp.test.echo(1)])",
+        "setTimeout(() => { for (;;); }, 60000); return 1",
+        "setTimeout(() => console.log('never'), 60000); return 1",
+        "setTimeout(() => { const kept = []; for (;;) kept.push('x'.repeat(1 << 20) + kept.length) }, 60000); return 1",
+        "const timer = setTimeout(() => mcp.test.echo(1), 60000); clearTimeout(timer); return 1",
+    ] {
+        let outcome = run(code).await;
+        assert_eq!(*outcome.result.as_ref().unwrap(), json!(1), "{code}");
+        assert!(outcome.missed.is_empty() && outcome.logs.is_empty(), "{code}: {:?}", outcome.logs);
+    }
+}

@@ -79,6 +79,7 @@ fn done_without<'a>(result: &'a str, unawaited: &[u32]) -> FromWorker<'a> {
     FromWorker::Done {
         result: Ok(result),
         unawaited: unawaited.iter().map(|call| Unawaited { call: *call, line: None }).collect(),
+        missed: Vec::new(),
         cpu_time: Duration::ZERO,
         memory_peak: 0,
         dropped_events: 0,

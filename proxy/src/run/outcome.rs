@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pml_worker::{CallKind, Failure, Json, LogEntry, Outcome, Trace};
+use pml_worker::{CallKind, Failure, Json, LogEntry, MissedCall, Outcome, Trace};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,6 +19,9 @@ pub(super) struct RunOutcome {
     pub(super) tasks: Vec<Task>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) logs: Vec<LogEntry>,
+    /// Calls that timers would have made after the code had returned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) missed_calls: Vec<MissedCall>,
     /// Of a nested capability only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fqdn: Option<String>,
@@ -172,6 +175,7 @@ impl RunOutcome {
             decisions: decisions(&outcome.trace),
             tasks,
             logs: outcome.logs,
+            missed_calls: outcome.missed,
             fqdn: None,
             version: None,
         }
@@ -188,6 +192,7 @@ impl RunOutcome {
             decisions: Vec::new(),
             tasks,
             logs: Vec::new(),
+            missed_calls: Vec::new(),
             fqdn: None,
             version: None,
         }

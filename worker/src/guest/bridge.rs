@@ -21,6 +21,7 @@ pub(crate) struct Bridge {
     pub(crate) fire: Persistent<Function<'static>>,
     pub(crate) set_name: Persistent<Function<'static>>,
     pub(crate) code_returned: Persistent<Function<'static>>,
+    pub(crate) code_ended: Persistent<Function<'static>>,
     pub(crate) failed_call: Persistent<Function<'static>>,
 }
 
@@ -36,6 +37,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<RunState>) -> Result<Bridg
         fire: Persistent::save(ctx, made.get::<_, Function<'js>>("fire")?),
         set_name: Persistent::save(ctx, made.get::<_, Function<'js>>("setName")?),
         code_returned: Persistent::save(ctx, made.get::<_, Function<'js>>("codeReturned")?),
+        code_ended: Persistent::save(ctx, made.get::<_, Function<'js>>("codeEnded")?),
         failed_call: Persistent::save(ctx, made.get::<_, Function<'js>>("failedCall")?),
     })
 }

@@ -3,11 +3,12 @@
 use std::{
     cell::RefCell,
     rc::{Rc, Weak},
+    time::Duration,
 };
 
 use pml_worker::{
-    LimitKind, Limits, Thrown, Unawaited,
-    protocol::{AnswerError, FromWorker, ToWorker, WorkerFailure, parse_frame},
+    LimitKind, Limits, MissedCall, Thrown, Unawaited,
+    protocol::{AnswerError, FromWorker, MOST_MISSED, ToWorker, WorkerFailure, parse_frame},
 };
 use rquickjs::{
     Atom, Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value,
@@ -32,6 +33,9 @@ const ROOM_FOR_THE_ERROR: u64 = 1024 * 1024;
 
 /// The stack that the prelude may use, before the run's own limit is known.
 const PRELUDE_STACK: usize = 256 * 1024;
+
+/// How long timers may run that are only asked for what they would call.
+const REHEARSAL: Duration = Duration::from_millis(50);
 
 /// Jobs to run between two checks of the clock.
 const JOBS_PER_LOOK: u32 = 64;
@@ -109,6 +113,7 @@ impl Engine {
             state.tell(&FromWorker::Done {
                 result: result.as_ref().map(|returned| returned.json.as_str()).map_err(Clone::clone),
                 unawaited: result.as_ref().map(|returned| returned.unawaited.clone()).unwrap_or_default(),
+                missed: result.as_ref().map(|returned| returned.missed.clone()).unwrap_or_default(),
                 cpu_time: state.cpu_used(),
                 memory_peak: self.heap.peak(),
                 dropped_events: state.dropped_events(),
@@ -120,11 +125,12 @@ impl Engine {
     }
 }
 
-/// What the code returned, and the calls that it didn't await.
+/// What the code returned, the calls that it didn't await, and those that its timers would still have made.
 #[derive(Default)]
 struct Returned {
     json: String,
     unawaited: Vec<Unawaited>,
+    missed: Vec<MissedCall>,
 }
 
 /// Why a run has no result.
@@ -162,6 +168,7 @@ struct Conversation<'a, 'js> {
     fire: Function<'js>,
     set_name: Function<'js>,
     code_returned: Function<'js>,
+    code_ended: Function<'js>,
     failed_call: Function<'js>,
 }
 
@@ -179,6 +186,7 @@ impl<'a, 'js> Conversation<'a, 'js> {
             fire: bridge.fire.clone().restore(ctx).map_err(lost)?,
             set_name: bridge.set_name.clone().restore(ctx).map_err(lost)?,
             code_returned: bridge.code_returned.clone().restore(ctx).map_err(lost)?,
+            code_ended: bridge.code_ended.clone().restore(ctx).map_err(lost)?,
             failed_call: bridge.failed_call.clone().restore(ctx).map_err(lost)?,
         })
     }
@@ -207,12 +215,13 @@ impl<'a, 'js> Conversation<'a, 'js> {
         };
         let failed = self.state.log_unhandled(address(promise.as_value()));
         let json = json?;
+        let missed = self.missed_calls();
         Ok(json.map(|json| {
             let mut unawaited = left;
             unawaited.extend(failed);
             unawaited.sort_unstable_by_key(|unawaited| unawaited.call);
             unawaited.dedup_by_key(|unawaited| unawaited.call);
-            Returned { json, unawaited }
+            Returned { json, unawaited, missed }
         }))
     }
 
@@ -227,6 +236,31 @@ impl<'a, 'js> Conversation<'a, 'js> {
         self.go_on(connection, Until::NoCallRuns)?;
         let calls = left.props::<Atom<'js>, Object<'js>>().filter_map(Result::ok);
         Ok(calls.filter_map(|(_, call)| thrown::unawaited(self.ctx, &call)).collect())
+    }
+
+    /// What the timers that are still pending would call. Waiting for them would make every run with a time-out as slow as
+    /// the time-out, so each is called once, now, and its calls are recorded instead of made.
+    fn missed_calls(&self) -> Vec<MissedCall> {
+        if self.state.next_timer().is_none() || self.state.stopped().is_some() {
+            return Vec::new();
+        }
+        self.state.end(REHEARSAL);
+        let missed = self.code_ended.call::<_, Object<'js>>(()).ok();
+        for timer in self.state.pending_timers() {
+            if self.state.interrupt() {
+                break;
+            }
+            if self.fire.call::<_, ()>((timer,)).is_err() {
+                self.ctx.catch();
+            }
+            self.run_jobs(&Until::NoCallRuns);
+        }
+        self.state.ended();
+        let calls = missed.iter().flat_map(|missed| missed.props::<Atom<'js>, Object<'js>>());
+        calls
+            .filter_map(|call| thrown::missed_call(self.ctx, &call.ok()?.1))
+            .take(MOST_MISSED)
+            .collect()
     }
 
     /// Runs jobs, timers and answers until the awaited event or a limit.

@@ -40,6 +40,8 @@ pub(crate) struct RunState {
     logged: Cell<u64>,
     timers: RefCell<Timers>,
     unhandled: RefCell<Vec<Rejection>>,
+    /// Nothing that the code does counts any more.
+    over: Cell<bool>,
 }
 
 /// A rejected promise without a handler so far.
@@ -84,6 +86,7 @@ impl RunState {
             logged: Cell::default(),
             timers: RefCell::default(),
             unhandled: RefCell::default(),
+            over: Cell::default(),
         }
     }
 
@@ -134,6 +137,18 @@ impl RunState {
             }
         }
         self.stop.get().is_some() || self.parent_gone.get()
+    }
+
+    /// Lets the code run for `time` more without leaving a trace.
+    pub(crate) fn end(&self, time: Duration) {
+        self.over.set(true);
+        let end = Instant::now() + time;
+        self.deadline.set(Some(self.deadline.get().map_or(end, |deadline| deadline.min(end))));
+    }
+
+    /// Forgets a limit that was reached after the end.
+    pub(crate) fn ended(&self) {
+        self.stop.set(None);
     }
 
     // --- messages to the parent --------------------------------------------------------------------------------------
@@ -193,6 +208,9 @@ impl RunState {
     }
 
     fn record<'a>(&self, node: &'a str, message: impl FnOnce(&'a str) -> FromWorker<'a>) {
+        if self.over.get() {
+            return;
+        }
         let node = clipped(node, LONGEST_NAME);
         self.remember_node(node);
         if self.events.get() < self.limits.borrow().trace_events {
@@ -255,6 +273,9 @@ impl RunState {
     }
 
     pub(crate) fn log(&self, level: LogLevel, text: &str) {
+        if self.over.get() {
+            return;
+        }
         let total = self.logged.get().saturating_add(text.len() as u64);
         if total > self.limits.borrow().logs {
             self.stop(LimitKind::Logs);
@@ -268,7 +289,7 @@ impl RunState {
 
     pub(crate) fn rejected(&self, promise: usize, message: String, call: Option<Unawaited>) {
         let mut unhandled = self.unhandled.borrow_mut();
-        if unhandled.len() < UNHANDLED_TOLD {
+        if unhandled.len() < UNHANDLED_TOLD && !self.over.get() {
             unhandled.push(Rejection { promise, message, call });
         }
     }
@@ -311,6 +332,12 @@ impl RunState {
 
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         self.timers.borrow().due.first().map(|(due, _)| *due)
+    }
+
+    /// Takes all timers, in the order in which they are due.
+    pub(crate) fn pending_timers(&self) -> Vec<u32> {
+        let timers = self.timers.take();
+        timers.due.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Takes one timer that is due.

@@ -1,6 +1,9 @@
 //! Exceptions from the code in terms of its source: name, message, and frames with the author's line numbers.
 
-use pml_worker::{Thrown, Unawaited, protocol::LONGEST_TEXT};
+use pml_worker::{
+    MissedCall, Thrown, Unawaited,
+    protocol::{LONGEST_NAME, LONGEST_TEXT},
+};
 use rquickjs::{Ctx, FromJs, Function, Object, Value};
 
 use super::{bridge::json, run_state::clipped, text::Text, to_json::JsonError};
@@ -61,10 +64,19 @@ pub(crate) fn from_message(name: &str, message: impl Into<String>, node: Option<
 
 /// The bridge's record of a call as an unawaited one.
 pub(crate) fn unawaited<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<Unawaited> {
+    Some(Unawaited { call: call.get("id").ok()?, line: line_of(ctx, call) })
+}
+
+/// The bridge's record of a call that came too late to be made.
+pub(crate) fn missed_call<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<MissedCall> {
+    let target = field(ctx, call, "target")?;
+    Some(MissedCall { target: clipped(&target, LONGEST_NAME).to_owned(), line: line_of(ctx, call) })
+}
+
+fn line_of<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<u32> {
     let origin = call.get::<_, Object<'js>>("origin").ok();
     let stack = origin.and_then(|origin| field(ctx, &origin, "stack")).unwrap_or_default();
-    let line = Frame::all(&stack).first().map(|frame| frame.line);
-    Some(Unawaited { call: call.get("id").ok()?, line })
+    Frame::all(&stack).first().map(|frame| frame.line)
 }
 
 fn field<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> Option<String> {

@@ -18,11 +18,11 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use super::{Run, process::Process, seat::Seat};
 use crate::{
-    Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, Outcome,
-    Trace, TraceEvent, Unawaited, Usage, aside_if_large,
+    Answer, Call, CallError, CallHandler, CallRecord, Clock, Failure, Json, LimitKind, LogEntry, MissedCall,
+    Outcome, Trace, TraceEvent, Unawaited, Usage, aside_if_large,
     protocol::{
-        AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, ToWorker, WorkerFailure,
-        append_frame, parse_frame,
+        AnswerError, FRAME_SLACK, FromWorker, HEADER, LONGEST_NAME, LONGEST_TEXT, MOST_MISSED, ToWorker,
+        WorkerFailure, append_frame, parse_frame,
     },
 };
 
@@ -107,6 +107,7 @@ struct Record<'r> {
     logs: Vec<LogEntry>,
     usage: Usage,
     unawaited: Vec<Unawaited>,
+    missed: Vec<MissedCall>,
 }
 
 impl<'r> Record<'r> {
@@ -120,6 +121,7 @@ impl<'r> Record<'r> {
             logs: Vec::new(),
             usage: Usage::default(),
             unawaited: Vec::new(),
+            missed: Vec::new(),
         }
     }
 
@@ -317,7 +319,7 @@ impl<'r> Record<'r> {
                 self.within(LimitKind::Logs, self.logs.len() as u64, self.run.limits.logs)?;
                 Ok(Heard::Noted)
             }
-            FromWorker::Done { result, unawaited, cpu_time, memory_peak, dropped_events } => {
+            FromWorker::Done { result, unawaited, missed, cpu_time, memory_peak, dropped_events } => {
                 self.usage.cpu_time = cpu_time;
                 self.usage.memory_peak = memory_peak;
                 self.trace.dropped = dropped_events;
@@ -326,7 +328,14 @@ impl<'r> Record<'r> {
                 {
                     return Err(broken("a call that it never made"));
                 }
+                if missed.len() > MOST_MISSED {
+                    return Err(broken("more missed calls than a worker reports"));
+                }
+                for call in &missed {
+                    self.check_names(&[&call.target])?;
+                }
                 self.unawaited = unawaited;
+                self.missed = missed;
                 let result = match result {
                     Ok(text) => Ok(self.outgoing(text)?),
                     Err(WorkerFailure::Limit { limit, node }) => {
@@ -429,7 +438,14 @@ impl<'r> Record<'r> {
                 call.duration = self.usage.wall_time.saturating_sub(call.start);
             }
         }
-        Outcome { result, trace: self.trace, logs: self.logs, usage: self.usage, unawaited: self.unawaited }
+        Outcome {
+            result,
+            trace: self.trace,
+            logs: self.logs,
+            usage: self.usage,
+            unawaited: self.unawaited,
+            missed: self.missed,
+        }
     }
 }
 

@@ -187,6 +187,7 @@ fn not_run(failure: Failure) -> Outcome {
         logs: Vec::new(),
         usage: Usage::default(),
         unawaited: Vec::new(),
+        missed: Vec::new(),
     }
 }
 

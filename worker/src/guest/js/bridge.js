@@ -14,6 +14,9 @@ export default function install(native) {
   let currentNode = null;
   // The calls that nobody awaited, from the moment the code returned.
   let unawaited = null;
+  // The calls that are no longer made, once the run has ended.
+  let missed = null;
+  let missedCount = 0;
 
   // What a target is called in what people and models read, where that isn't its key.
   const names = { __proto__: null };
@@ -38,6 +41,10 @@ export default function install(native) {
     const node = currentNode;
     try {
       const name = nameOf(target);
+      if (missed) {
+        missed[missedCount++] = { __proto__: null, target: String(target), origin: new Error() };
+        return new Promise(() => {});
+      }
       const id = native.call(kind, target, name, node, input);
       const call = { __proto__: null, id, name, node, origin: new Error() };
       if (unawaited) unawaited[id] = call;
@@ -71,6 +78,11 @@ export default function install(native) {
     unawaited = { __proto__: null };
     for (const id in pending) unawaited[id] = pending[id];
     return unawaited;
+  }
+
+  function codeEnded() {
+    missed = { __proto__: null };
+    return missed;
   }
 
   // What the code threw last, and where: only errors have a stack of their own.
@@ -258,5 +270,5 @@ export default function install(native) {
     define(globalThis, name, new Proxy({ __proto__: null }, { __proto__: null, get: refuse, set: refuse, has: refuse }));
   }
 
-  return { mcp, capabilities, settle, fire, setName, codeReturned, failedCall };
+  return { mcp, capabilities, settle, fire, setName, codeReturned, codeEnded, failedCall };
 }
