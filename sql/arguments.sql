@@ -39,20 +39,14 @@ CREATE FUNCTION pml_internal.pml_check_schema(what text, schema jsonb) RETURNS v
   RETURN pml_internal.pml_checked_schema(what, schema::text);
 COMMENT ON FUNCTION pml_internal.pml_check_schema(text, jsonb) IS 'An error unless it is a valid JSON Schema';
 
+CREATE FUNCTION pml_internal.pml_checked_parameters(schema text) RETURNS void
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_checked_parameters_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_checked_parameters(text) IS 'pml_check_parameters on text';
+
 CREATE FUNCTION pml_internal.pml_check_parameters(schema jsonb) RETURNS void
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM pml_internal.pml_check_schema('parameters_schema', schema);
-  IF jsonb_typeof(schema) <> 'object' OR schema ? 'type' AND NOT schema -> 'type' @> '"object"'
-     OR NOT schema ? 'type' AND schema ?| '{enum,const}' THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'Invalid parameters_schema: it must be the schema of an object',
-      HINT = 'Arguments are given by name: {"type": "object", "properties": {…}, "required": […]}.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_check_parameters(jsonb) IS 'An error unless it is a valid JSON Schema of an object';
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pml_internal.pml_checked_parameters(schema::text);
+COMMENT ON FUNCTION pml_internal.pml_check_parameters(jsonb) IS 'An error unless it is a valid JSON Schema that objects can fit';
 
 CREATE FUNCTION pml_internal.pml_snake_keys(arguments jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE

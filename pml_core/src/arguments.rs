@@ -3,7 +3,10 @@
 //! Messages name arguments and what was expected of them, never their values.
 
 mod allow;
+mod bounds;
 mod effort;
+mod object_schema;
+mod references;
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -34,7 +37,7 @@ const BACKTRACK_LIMIT: usize = 10_000;
 pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
     let mut arguments = object(arguments)?;
     let known = KnownSchema::of(schema)?;
-    Defaults { root: &known.schema, visited: 0 }.fill(&known.schema, &mut arguments, 0);
+    Defaults { root: &known.schema, path: Vec::new(), visited: 0 }.fill(&known.schema, &mut arguments, false);
     validate_against(&known, &arguments)?;
     Ok(arguments.to_string())
 }
@@ -97,14 +100,42 @@ fn meant_instead<'s>(schema: &'s Value, error: &ValidationError<'_>) -> Option<&
 
 /// Checks that this is a JSON Schema which can be used for a capability's arguments or result; `what` is its name in errors.
 pub fn check_schema(what: &str, schema: &str) -> Result<(), ArgumentsError> {
+    let hint =
+        "Give a JSON Schema: {\"type\": \"object\", \"properties\": {\"path\": {\"type\": \"string\"}}}.";
+    compile(what, schema, hint).map(drop)
+}
+
+/// The same for the schema of a capability's parameters, which must accept objects: arguments are given by name.
+pub fn check_parameters(schema: &str) -> Result<(), ArgumentsError> {
+    check_schema("parameters_schema", schema)?;
     let schema: Value = serde_json::from_str(schema).map_err(|error| unreadable("The schema", &error))?;
-    jsonschema::options().build(&schema).map(drop).map_err(|error| ArgumentsError {
-        message: format!("Invalid {what}: {}", describe(&error)),
+    if schema.is_object() && object_schema::accepts_objects(&schema) {
+        return Ok(());
+    }
+    Err(ArgumentsError {
+        message: "Invalid parameters_schema: it must be the schema of an object".to_owned(),
         detail: None,
-        hint:
-            "Give a JSON Schema: {\"type\": \"object\", \"properties\": {\"path\": {\"type\": \"string\"}}}."
-                .to_owned(),
+        hint: "Arguments are given by name: {\"type\": \"object\", \"properties\": {…}, \"required\": […]}."
+            .to_owned(),
     })
+}
+
+/// Compiles a schema within bounded time, memory and stack.
+fn compile(what: &str, text: &str, hint: &str) -> Result<(Value, Validator), ArgumentsError> {
+    let schema: Value = serde_json::from_str(text).map_err(|error| unreadable("The schema", &error))?;
+    let refused = |why: &str| ArgumentsError {
+        message: format!("Invalid {what}: {why}"),
+        detail: None,
+        hint: hint.to_owned(),
+    };
+    let pattern_memory = bounds::check(text, &schema).map_err(|why| refused(&why))?;
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(BACKTRACK_LIMIT)
+        .size_limit(pattern_memory)
+        .dfa_size_limit(pattern_memory);
+    let validator = jsonschema::options().with_pattern_options(patterns).build(&schema);
+    let validator = validator.map_err(|error| refused(&describe(&error)))?;
+    Ok((schema, validator))
 }
 
 struct KnownSchema {
@@ -140,17 +171,8 @@ impl KnownSchema {
     }
 
     fn compile(text: &str) -> Result<KnownSchema, ArgumentsError> {
-        let schema: Value = serde_json::from_str(text).map_err(|error| unreadable("The schema", &error))?;
-        let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT);
-        let validator =
-            jsonschema::options().with_pattern_options(patterns).build(&schema).map_err(|error| {
-                ArgumentsError {
-                    message: format!("Invalid parameter schema: {}", describe(&error)),
-                    detail: None,
-                    hint: "The capability's parameters_schema isn't a usable JSON Schema; replace it."
-                        .to_owned(),
-                }
-            })?;
+        let hint = "The capability's parameters_schema isn't a usable JSON Schema; replace it.";
+        let (schema, validator) = compile("parameter schema", text, hint)?;
         Ok(KnownSchema { is_linear: effort::is_linear(&schema), schema, validator })
     }
 }
@@ -166,17 +188,30 @@ fn unreadable(what: &str, error: &serde_json::Error) -> ArgumentsError {
 
 struct Defaults<'a> {
     root: &'a Value,
+    /// The subschemas that are being filled in.
+    path: Vec<*const Value>,
     visited: usize,
 }
 
 impl Defaults<'_> {
-    /// Adds the defaults of missing fields, in nested objects too.
-    fn fill(&mut self, schema: &Value, value: &mut Value, depth: usize) {
-        let (Some(schema), Some(object)) = (schema.as_object(), value.as_object_mut()) else { return };
+    /// Adds the defaults of missing fields, in nested objects too. An object that was missing is not filled in by a subschema
+    /// that it is part of: that would never end.
+    fn fill(&mut self, schema: &Value, value: &mut Value, was_missing: bool) {
+        let place = std::ptr::from_ref(schema);
         self.visited += 1;
-        if self.visited > MAX_SUBSCHEMAS || depth > MAX_DEPTH {
+        if self.visited > MAX_SUBSCHEMAS
+            || self.path.len() > MAX_DEPTH
+            || was_missing && self.path.contains(&place)
+        {
             return;
         }
+        self.path.push(place);
+        self.fill_object(schema, value, was_missing);
+        self.path.pop();
+    }
+
+    fn fill_object(&mut self, schema: &Value, value: &mut Value, was_missing: bool) {
+        let (Some(schema), Some(object)) = (schema.as_object(), value.as_object_mut()) else { return };
         if let Some(Value::Object(defaults)) = schema.get("default") {
             for (name, default) in defaults {
                 add(object, name, default);
@@ -188,11 +223,11 @@ impl Defaults<'_> {
                     add(object, name, default);
                 }
                 match object.get_mut(name) {
-                    Some(nested) => self.fill(property, nested, depth + 1),
+                    Some(nested) => self.fill(property, nested, false),
                     // Nested defaults create a missing object, unless it would still lack a required field.
                     None => {
                         let mut nested = Value::Object(Map::new());
-                        self.fill(property, &mut nested, depth + 1);
+                        self.fill(property, &mut nested, true);
                         let lacks =
                             |name: &Value| name.as_str().is_some_and(|name| nested.get(name).is_none());
                         let is_whole =
@@ -211,7 +246,7 @@ impl Defaults<'_> {
             .and_then(|pointer| self.root.pointer(pointer));
         let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
         for part in parts.chain(referenced) {
-            self.fill(part, value, depth + 1);
+            self.fill(part, value, was_missing);
         }
     }
 }
@@ -382,16 +417,30 @@ mod tests {
     }
 
     #[test]
-    fn references_in_a_circle_end() {
-        let properties = json!({"a": {"default": 1}});
+    fn references_in_a_circle_are_refused() {
         for schema in [
-            json!({"$ref": "#", "properties": properties}),
-            json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}], "properties": properties}),
-            json!({"$ref": "#/$defs/b", "$defs": {"b": {"$ref": "#/$defs/c"}, "c": {"$ref": "#/$defs/b"}}, "properties": properties}),
-            json!({"$dynamicRef": "#x", "$dynamicAnchor": "x", "properties": properties}),
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}]}),
+            json!({"$ref": "#/$defs/b", "$defs": {"b": {"$ref": "#/$defs/c"}, "c": {"$ref": "#/$defs/b"}}}),
+            json!({"$dynamicRef": "#x", "$dynamicAnchor": "x"}),
         ] {
-            assert_eq!(checked(&schema, &json!({})).unwrap(), json!({"a": 1}), "{schema}");
+            let refused = checked(&schema, &json!({})).unwrap_err();
+            let why = "Invalid parameter schema: a reference leads back to itself for the same value";
+            assert_eq!(refused.message, why, "{schema}");
         }
+    }
+
+    #[test]
+    fn defaults_of_a_recursive_schema_are_filled_once() {
+        let schema = json!({"type": "object", "properties": {"n": {"$ref": "#"}, "d": {"default": 1}}});
+        assert_eq!(checked(&schema, &json!({})).unwrap(), json!({"d": 1}));
+        assert_eq!(
+            checked(&schema, &json!({"n": {"n": {}}})).unwrap(),
+            json!({"d": 1, "n": {"d": 1, "n": {"d": 1}}})
+        );
+        let schema = json!({"properties": {"o": {"$ref": "#/$defs/o"}}, "$defs": {"o": {"properties": {
+            "d": {"default": 1}, "o": {"$ref": "#/$defs/o"}, "p": {"properties": {"e": {"default": 2}}}}}}});
+        assert_eq!(checked(&schema, &json!({})).unwrap(), json!({"o": {"d": 1, "p": {"e": 2}}}));
     }
 
     #[test]

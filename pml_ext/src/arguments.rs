@@ -56,3 +56,8 @@ fn has_nul(value: &Value) -> bool {
 fn pml_checked_schema(what: &str, schema: &str) {
     Report::or_raise(arguments::check_schema(what, schema).map_err(Report::from));
 }
+
+#[pg_extern(sql = false)]
+fn pml_checked_parameters(schema: &str) {
+    Report::or_raise(arguments::check_parameters(schema).map_err(Report::from));
+}

@@ -103,3 +103,25 @@ fn a_schema_that_can_not_be_used_is_refused_when_it_is_given() {
         1
     );
 }
+
+#[test]
+fn a_schema_that_would_exhaust_the_backend_is_refused() {
+    let mut db = Database::new().connect();
+    let doubled = "(SELECT jsonb_build_object('unevaluatedProperties', false, '$ref', '#/$defs/d26', '$defs',
+        jsonb_object_agg('d' || i, CASE WHEN i = 0 THEN '{}' ELSE jsonb_build_object('allOf', jsonb_build_array(
+          jsonb_build_object('$ref', '#/$defs/d' || i - 1), jsonb_build_object('$ref', '#/$defs/d' || i - 1))) END))
+        FROM generate_series(0, 26) AS i)";
+    let chained = "(SELECT jsonb_build_object('$ref', '#/$defs/d9999', '$defs', jsonb_object_agg('d' || i,
+        CASE WHEN i = 0 THEN '{}' ELSE jsonb_build_object('$ref', '#/$defs/d' || i - 1) END)) FROM generate_series(0, 9999) AS i)";
+    for schema in [doubled, chained] {
+        for call in [
+            format!("SELECT pml_check_args({schema}, '{{}}')"),
+            format!("SELECT pml_register('return 1', 'a:b', parameters_schema => {schema})"),
+        ] {
+            let error = db.batch_execute(&call).unwrap_err();
+            let error = error.as_db_error().unwrap_or_else(|| panic!("{call}: {error}"));
+            assert_eq!(error.code().code(), "22023", "{error}");
+            assert!(error.message().contains("subschemas"), "{error}");
+        }
+    }
+}

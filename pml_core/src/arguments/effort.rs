@@ -5,23 +5,41 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::references::{References, is_reference};
+
 /// This many comparisons take some tenths of a second.
 const MOST: u64 = 200_000;
 /// The assumed cost of a reference that isn't a JSON pointer into the schema.
 const UNKNOWN: u64 = 10_000;
 
+/// How deep a validation may go: it is recursive, and the stack isn't endless.
+const DEEPEST: usize = 1_000;
+
 /// Keywords whose subschemas apply to the same value.
 const SAME_VALUE: &[&str] =
     &["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
-const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// The subschemas of a keyword that apply to the same value.
+pub(super) fn same_value<'a>(keyword: &str, sub: &'a Value) -> Vec<&'a Value> {
+    match sub {
+        _ if !SAME_VALUE.contains(&keyword) => Vec::new(),
+        Value::Object(parts) if keyword.starts_with("depend") => parts.values().collect(),
+        _ => alternatives(sub),
+    }
+}
+
+fn alternatives(sub: &Value) -> Vec<&Value> {
+    match sub {
+        Value::Array(parts) => parts.iter().collect(),
+        part => vec![part],
+    }
+}
 
 /// Whether no subschema can be reached in several ways; then each value is compared with few subschemas.
 pub(super) fn is_linear(schema: &Value) -> bool {
     match schema {
         Value::Object(parts) => parts.iter().all(|(keyword, part)| {
-            !SAME_VALUE.contains(&keyword.as_str())
-                && !REFERENCES.contains(&keyword.as_str())
-                && is_linear(part)
+            !SAME_VALUE.contains(&keyword.as_str()) && !is_reference(keyword) && is_linear(part)
         }),
         Value::Array(parts) => parts.iter().all(is_linear),
         _ => true,
@@ -30,20 +48,22 @@ pub(super) fn is_linear(schema: &Value) -> bool {
 
 /// Whether the value can be validated against the schema in bounded time.
 pub(super) fn is_bounded(schema: &Value, value: &Value) -> bool {
-    let mut effort = Effort { root: schema, known: HashMap::new() };
+    let Some(references) = References::of(schema) else { return false };
+    let mut effort = Effort { references, known: HashMap::new(), depth: 0 };
     effort.of(schema, value) <= MOST
 }
 
 /// Follows the validator, but visits each pair of subschema and value once.
 struct Effort<'a> {
-    root: &'a Value,
+    references: References<'a>,
     known: HashMap<(*const Value, *const Value), u64>,
+    depth: usize,
 }
 
 impl<'a> Effort<'a> {
     fn of(&mut self, part: &'a Value, value: &'a Value) -> u64 {
         let Value::Object(keywords) = part else { return 1 };
-        if self.known.len() as u64 > MOST {
+        if self.known.len() as u64 > MOST || self.depth > DEEPEST {
             return MOST + 1;
         }
         let pair = (std::ptr::from_ref(part), std::ptr::from_ref(value));
@@ -53,26 +73,23 @@ impl<'a> Effort<'a> {
         // A cyclic reference at the same value ends at once.
         self.known.insert(pair, 1);
         let mut effort = 1_u64;
+        self.depth += 1;
         for (keyword, sub) in keywords {
             effort = effort.saturating_add(self.of_keyword(keyword, sub, value));
         }
+        self.depth -= 1;
         self.known.insert(pair, effort);
         effort
     }
 
     fn of_keyword(&mut self, keyword: &str, sub: &'a Value, value: &'a Value) -> u64 {
-        let alternatives: Vec<&Value> = match sub {
-            Value::Array(parts) => parts.iter().collect(),
-            Value::Object(parts) if keyword.starts_with("depend") => parts.values().collect(),
-            part => vec![part],
-        };
         match (keyword, value) {
-            (name, _) if REFERENCES.contains(&name) => match self.target(sub) {
+            (name, _) if is_reference(name) => match self.references.target(sub) {
                 Some(target) => self.of(target, value),
                 None => UNKNOWN,
             },
             (name, _) if SAME_VALUE.contains(&name) => {
-                self.sum(alternatives.into_iter().map(|part| (part, value)))
+                self.sum(same_value(keyword, sub).into_iter().map(|part| (part, value)))
             }
             ("properties", Value::Object(fields)) => {
                 let named = sub.as_object().into_iter().flatten();
@@ -90,7 +107,9 @@ impl<'a> Effort<'a> {
                 "items" | "prefixItems" | "contains" | "additionalItems" | "unevaluatedItems",
                 Value::Array(elements),
             ) => self.sum(
-                elements.iter().flat_map(|element| alternatives.iter().map(move |part| (*part, element))),
+                elements
+                    .iter()
+                    .flat_map(|element| alternatives(sub).into_iter().map(move |part| (part, element))),
             ),
             _ => 0,
         }
@@ -98,11 +117,6 @@ impl<'a> Effort<'a> {
 
     fn sum(&mut self, pairs: impl Iterator<Item = (&'a Value, &'a Value)>) -> u64 {
         pairs.fold(0, |sum, (part, value)| sum.saturating_add(self.of(part, value)))
-    }
-
-    fn target(&self, reference: &Value) -> Option<&'a Value> {
-        let pointer = reference.as_str()?.strip_prefix('#')?;
-        self.root.pointer(pointer)
     }
 }
 
