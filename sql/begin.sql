@@ -136,7 +136,7 @@ BEGIN
   SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
          v.version, v.executable, v.code_snippet, v.parameters_schema, v.parameters_explicit, v.capabilities_used,
          CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END AS tools_used,
-         CASE WHEN v.version = r.version THEN coalesce(r.structure, v.structure) ELSE v.structure END AS structure
+         CASE WHEN v.version = r.version THEN coalesce(pml_internal.pml_current_structure(r), v.structure) ELSE v.structure END AS structure
   INTO ran
   FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id
   WHERE r.id = located.fqdn AND v.version = located.version;

@@ -153,7 +153,7 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_capabilities_named(text, text, text[]) IS
   'Which of the names, as written in code saved in this scope, are capabilities that the current user sees: {name: FQDN}, or {name: [names]} if it could be any of several';
 
-CREATE FUNCTION pml_internal.pml_schemas_of(org text, project text, names text[]) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_schemas_of(org text, project text, viewer text, names text[]) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -164,13 +164,16 @@ BEGIN
                     FROM pml.tool_schema t
                     WHERE t.org = pml_schemas_of.org AND t.project = pml_schemas_of.project AND t.tool_id = wanted.name),
                    (SELECT jsonb_build_object('input', r.parameters_schema, 'output', r.output_schema)
-                    FROM pml.capability_records r WHERE r.id = wanted.name AND r.deleted_at IS NULL)) AS schema
+                    FROM pml.capability_records r
+                    WHERE r.id = wanted.name AND r.deleted_at IS NULL
+                      AND pml_internal.pml_visible_from(pml_schemas_of.org, pml_schemas_of.project, viewer,
+                                                        r.org, r.project, r.visibility, r.created_by))) AS schema
           FROM unnest(names) AS wanted (name)) AS known
     WHERE known.schema IS NOT NULL);
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_schemas_of(text, text, text[]) IS
-  'The schemas of tools (of this scope) and capabilities (by FQDN): {name: {input, output}}';
+COMMENT ON FUNCTION pml_internal.pml_schemas_of(text, text, text, text[]) IS
+  'The schemas of tools (of this scope) and capabilities (by FQDN) that the viewer sees: {name: {input, output}}';
 
 CREATE FUNCTION pml_internal.pml_source_parameters(source jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
@@ -203,7 +206,7 @@ CREATE FUNCTION pml_internal.pml_names_known(org text, project text, names text[
 DECLARE
   lookup jsonb := pml_internal.pml_capabilities_named(org, project, names);
 BEGIN
-  RETURN jsonb_build_object('lookup', lookup, 'schemas', pml_internal.pml_schemas_of(org, project,
+  RETURN jsonb_build_object('lookup', lookup, 'schemas', pml_internal.pml_schemas_of(org, project, pml_internal.pml_actor(),
     CASE WHEN lookup = '{}' THEN names
          ELSE names || ARRAY(SELECT found.fqdn #>> '{}' FROM jsonb_each(lookup) AS found (name, fqdn)
                             WHERE jsonb_typeof(found.fqdn) = 'string') END));

@@ -19,7 +19,7 @@ CREATE FUNCTION pml_internal.pml_list(
     WHERE pml_internal.pml_check_list(
             pml_list.named_only, pml_list.unnamed_only, pml_list.visibility, pml_list.sort_by, pml_list.record_type))
   SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name), r.description,
-         pml_internal.pml_display_namespace(r.display_name, r.namespace), r.visibility, r.routing,
+         pml_internal.pml_display_namespace(r.display_name, r.namespace), r.visibility, pml_internal.pml_current_routing(r),
          r.version, r.version_tag, r.tags, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), r.created_by, r.created_at, r.parameters_schema
   FROM here

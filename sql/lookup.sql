@@ -7,7 +7,7 @@ CREATE FUNCTION pml_internal.pml_lookup(spec text)
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT r.id, r.display_name, r.record_type, v.version, v.version_tag, r.description,
-         r.visibility, r.routing, v.code_url, used.uses,
+         r.visibility, pml_internal.pml_current_routing(r), v.code_url, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), (found.at).alias
   FROM (SELECT pml_internal.pml_locate(pml_lookup.spec) AS at OFFSET 0) AS found
   JOIN pml.capability_records r ON r.id = (found.at).fqdn
@@ -49,7 +49,8 @@ CREATE FUNCTION pml_internal.pml_whois(spec text) RETURNS jsonb
         'parameters_schema', v.parameters_schema,
         'output_schema', v.output_schema,
         'executable', v.executable,
-        'structure', CASE WHEN v.version = r.version THEN r.structure ELSE v.structure END,
+        'routing', pml_internal.pml_current_routing(r),
+        'structure', CASE WHEN v.version = r.version THEN pml_internal.pml_current_structure(r) ELSE v.structure END,
         'tools_used', CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END,
         'capabilities_used', v.capabilities_used,
         'unresolved', v.unresolved,

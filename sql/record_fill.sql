@@ -136,7 +136,7 @@ BEGIN
     NEW.namespace := parts[1];
     NEW.action := parts[2];
     IF NOT NEW.routing_explicit THEN
-      NEW.routing := pml_internal.pml_routing_in(NEW.org, NEW.project, NEW.tools_used || NEW.capabilities_used);
+      NEW.routing := pml_internal.pml_routing_in(NEW.org, NEW.project, NEW.created_by, pml_internal.pml_called_here(NEW));
     END IF;
   END IF;
   IF NEW.display_name IS NOT NULL THEN

@@ -152,17 +152,32 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_guard_name(pml.capability_records, text) IS
   'The new name as it is stored, if it is valid and free; else an error';
 
-CREATE FUNCTION pml_internal.pml_structure_now(org text, project text, structure jsonb) RETURNS jsonb
+CREATE FUNCTION pml_internal.pml_structure_now(org text, project text, viewer text, structure jsonb) RETURNS jsonb
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(pml_internal.pml_structure_with(pml_structure_now.structure::text, pml_internal.pml_schemas_of(
-           pml_structure_now.org, pml_structure_now.project,
+           pml_structure_now.org, pml_structure_now.project, pml_structure_now.viewer,
            ARRAY(SELECT coalesce(node ->> 'tool', node ->> 'capabilityId')
                  FROM jsonb_array_elements(pml_structure_now.structure -> 'nodes') AS node))::text),
            pml_structure_now.structure)
 $$;
-COMMENT ON FUNCTION pml_internal.pml_structure_now(text, text, jsonb) IS
-  'A structure with the provides edges that today''s schemas give';
+COMMENT ON FUNCTION pml_internal.pml_structure_now(text, text, text, jsonb) IS
+  'A structure with the provides edges that today''s schemas give, as far as the viewer sees them';
+
+CREATE FUNCTION pml_internal.pml_current_structure(asked pml.capability_records) RETURNS jsonb
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF asked.capabilities_used <> '{}' AND EXISTS (
+       SELECT FROM unnest(asked.capabilities_used) AS key
+       WHERE NOT starts_with(key, asked.org || '.' || asked.project || '.')) THEN
+    RETURN pml_internal.pml_structure_now(asked.org, asked.project, asked.created_by, asked.structure);
+  END IF;
+  RETURN asked.structure;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_current_structure(pml.capability_records) IS
+  'The structure of a record. Schemas of what it calls in other scopes are read now: their changes can''t update it';
 
 CREATE FUNCTION pml_internal.pml_guard_source(old pml.capability_records, new pml.capability_records)
   RETURNS pml.capability_records
@@ -222,7 +237,7 @@ BEGIN
   new.unresolved := old.unresolved;
   new.capabilities_used := old.capabilities_used;
   IF new.structure IS DISTINCT FROM old.structure THEN
-    new.structure := pml_internal.pml_structure_now(old.org, old.project, old.structure);
+    new.structure := pml_internal.pml_structure_now(old.org, old.project, old.created_by, old.structure);
   END IF;
   RETURN new;
 END
@@ -300,7 +315,7 @@ BEGIN
   ELSIF NOT new.routing_explicit
     AND (new.routing IS NULL OR old.routing_explicit OR new.tools_used IS DISTINCT FROM old.tools_used
          OR new.capabilities_used IS DISTINCT FROM old.capabilities_used) THEN
-    new.routing := pml_internal.pml_routing_in(old.org, old.project, new.tools_used || new.capabilities_used);
+    new.routing := pml_internal.pml_routing_in(old.org, old.project, old.created_by, pml_internal.pml_called_here(new));
   END IF;
   RETURN new;
 END

@@ -110,7 +110,7 @@ COMMENT ON COLUMN pml.capability_records.code_snippet IS
 COMMENT ON COLUMN pml.capability_records.parameters_schema IS 'JSON Schema of its arguments';
 COMMENT ON COLUMN pml.capability_records.description IS 'What it does, in words';
 COMMENT ON COLUMN pml.capability_records.tools_used IS 'The tools it calls, as server:tool';
-COMMENT ON COLUMN pml.capability_records.routing IS 'Where it runs: local or cloud';
+COMMENT ON COLUMN pml.capability_records.routing IS 'local or cloud; without what it calls in other scopes, which pml_current_routing adds';
 COMMENT ON COLUMN pml.capability_records.routing_explicit IS 'Whether routing was given, not inherited from the tools';
 COMMENT ON COLUMN pml.capability_records.code_url IS 'Where the implementation of a server can be fetched';
 COMMENT ON COLUMN pml.capability_records.deleted_at IS 'When it was deleted; the row stays as a tombstone';

@@ -62,6 +62,13 @@ CREATE FUNCTION pml_internal.pml_visible(org text, project text, visibility text
 COMMENT ON FUNCTION pml_internal.pml_visible(text, text, text, text) IS
   'Whether the current user sees a record of this scope, visibility and creator: the rule behind every policy';
 
+CREATE FUNCTION pml_internal.pml_visible_from(
+    viewer_org text, viewer_project text, viewer text, org text, project text, visibility text, created_by text)
+  RETURNS boolean
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_visible_from_wrapper';
+COMMENT ON FUNCTION pml_internal.pml_visible_from(text, text, text, text, text, text, text) IS
+  'The same for an actor in a scope, whoever asks: what triggers derive for a record comes only from what its creator sees';
+
 CREATE FUNCTION pml_internal.pml_act_as(org text, project text, actor text, request_id text) RETURNS boolean
   LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pml_act_as_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_act_as(text, text, text, text) IS

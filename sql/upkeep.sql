@@ -128,7 +128,9 @@ BEGIN
   IF NOT is_new AND (NEW.parameters_schema, NEW.output_schema) IS DISTINCT FROM (OLD.parameters_schema, OLD.output_schema) THEN
     UPDATE pml.capability_records r SET structure = NULL
     FROM pml.capability_dependencies d
-    WHERE d.to_fqdn = NEW.id AND r.id = d.from_fqdn AND r.id <> NEW.id AND r.deleted_at IS NULL;
+    -- Those of other scopes are computed when they are read (pml_current_structure): a change here must not lock rows there.
+    WHERE d.to_fqdn = NEW.id AND r.id = d.from_fqdn AND r.id <> NEW.id AND r.deleted_at IS NULL
+      AND (r.org, r.project) = (NEW.org, NEW.project);
   END IF;
 
   IF NEW.record_type = 'mcp-server' THEN

@@ -9,7 +9,7 @@ CREATE FUNCTION pml_internal.pml_capabilities()
   LANGUAGE sql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT r.id, r.org, r.project, r.display_name, pml_internal.pml_display_namespace(r.display_name, r.namespace),
-         r.record_type, r.description, r.tags, r.visibility, r.routing, r.version, r.version_tag, r.parameters_schema,
+         r.record_type, r.description, r.tags, r.visibility, pml_internal.pml_current_routing(r), r.version, r.version_tag, r.parameters_schema,
          r.output_schema, r.tools_used, pml_internal.pml_display_code(r.code_snippet), r.code_url, used.uses,
          pml_internal.pml_success_rate(used.successes, used.uses), r.verified,
          -- Hidden if the reader can't see the source.

@@ -113,19 +113,35 @@ impl Caller {
 
     /// Whether a record of this scope, visibility and creator is seen.
     pub(crate) fn sees(&self, org: &str, project: &str, visibility: &str, created_by: &str) -> bool {
-        let scope_sees = |own_org: &str, own_project: &str, actor: &str| {
-            own_org == org
-                && (visibility == "org"
-                    || own_project == project
-                        && (visibility == "project" || visibility == "private" && created_by == actor))
-        };
+        let seen = Seen { org, project, visibility, created_by };
         match &self.kind {
             Kind::Admin => true,
-            _ if visibility == "public" => true,
-            Kind::Proxy { org: own_org, project: own_project, actor } => {
-                scope_sees(own_org, own_project, actor)
+            Kind::Proxy { org, project, actor } => seen.by(org, project, actor),
+            Kind::Role(grants) => {
+                visibility == "public"
+                    || grants.any(|scope| seen.by(&scope.org, &scope.project, &grants.role))
             }
-            Kind::Role(grants) => grants.any(|scope| scope_sees(&scope.org, &scope.project, &grants.role)),
+        }
+    }
+}
+
+/// A record whose visibility is in question.
+pub(crate) struct Seen<'a> {
+    pub(crate) org: &'a str,
+    pub(crate) project: &'a str,
+    pub(crate) visibility: &'a str,
+    pub(crate) created_by: &'a str,
+}
+
+impl Seen<'_> {
+    /// Whether an actor in this scope sees it: the one rule of visibility.
+    pub(crate) fn by(&self, org: &str, project: &str, actor: &str) -> bool {
+        match self.visibility {
+            "public" => true,
+            "org" => self.org == org,
+            "project" => self.org == org && self.project == project,
+            "private" => self.org == org && self.project == project && self.created_by == actor,
+            _ => false,
         }
     }
 }

@@ -251,6 +251,7 @@ unsafe fn enter() -> Entered {
         } else {
             None
         };
+        unseen::hide_rows_read();
         let nest_level = raw::GetCurrentTransactionNestLevel();
         FRAMES.with_borrow_mut(|frames| frames.push(Frame { engine, keeper, caller, nest_level, before }));
         raw::SetUserIdAndSecContext(engine, entered.context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as c_int);

@@ -270,6 +270,7 @@ unsafe fn unguarded_rows<T>(
     direction: Direction,
     mut visit: impl FnMut(&Row) -> ControlFlow<T>,
 ) -> Option<T> {
+    unseen::hide_rows_read();
     let (table, index) = (relation(table)?, relation(index)?);
     const LOCK: c_int = pg_sys::AccessShareLock as c_int;
     // SAFETY: plain use of the index access API: relations are opened before the scan and closed after it, the slot

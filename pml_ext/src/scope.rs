@@ -4,7 +4,7 @@ use pgrx::{PgMemoryContexts, pg_extern, pg_sys};
 use pml_core::name;
 
 use crate::{
-    caller::Caller,
+    caller::{Caller, Seen},
     error::{Kind, Report, Result},
     gate, settings,
 };
@@ -53,6 +53,20 @@ fn pml_visible(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> bool {
     caller_of_this_query(fcinfo).sees(org, project, visibility, created_by)
+}
+
+/// As an actor in a scope sees it, whoever asks: what is derived for a record may come only from what its creator sees.
+#[pg_extern(sql = false)]
+fn pml_visible_from(
+    viewer_org: &str,
+    viewer_project: &str,
+    viewer: &str,
+    org: &str,
+    project: &str,
+    visibility: &str,
+    created_by: &str,
+) -> bool {
+    Seen { org, project, visibility, created_by }.by(viewer_org, viewer_project, viewer)
 }
 
 /// Sets scope and actor of a proxy for the rest of the transaction.

@@ -1,7 +1,8 @@
 //! Hides side channels: pages read for rows that a policy hid would show in `EXPLAIN (ANALYZE, BUFFERS)`, and rows read in
-//! `pg_stat_xact_all_tables`. Both counters are restored after a call; writes stay counted, for autovacuum.
+//! `pg_stat_xact_all_tables`. Both counters are restored after a call; writes stay counted, for autovacuum. In a serializable
+//! transaction `pg_locks` would show which rows were read.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, ffi::c_int};
 
 use pgrx::pg_sys;
 
@@ -156,5 +157,48 @@ pub(crate) fn remember_relations() {
     if RELATIONS.with_borrow(Vec::is_empty) {
         let relations = scan::own_relations();
         RELATIONS.set(relations);
+    }
+}
+
+/// Postgres' functions without pgrx's guard; nothing here needs a destructor.
+mod raw {
+    use super::{c_int, pg_sys::*};
+
+    unsafe extern "C-unwind" {
+        pub(super) fn relation_open(relation: Oid, lock: c_int) -> Relation;
+        pub(super) fn relation_close(relation: Relation, lock: c_int);
+        pub(super) fn PredicateLockRelation(relation: Relation, snapshot: Snapshot);
+        pub(super) fn GetActiveSnapshot() -> Snapshot;
+    }
+}
+
+/// More relations than we have.
+const MOST_RELATIONS: usize = 512;
+
+/// In a serializable transaction, locks whole tables and indexes: Postgres then records no reads of single rows or pages.
+pub(crate) fn hide_rows_read() {
+    // SAFETY: reads the session's state.
+    if unsafe { pg_sys::XactIsoLevel } != pg_sys::XACT_SERIALIZABLE as c_int {
+        return;
+    }
+    remember_relations();
+    // A copy, since opening a relation may empty the list; on the stack, since an ERROR runs no destructor.
+    let mut relations = [pg_sys::InvalidOid; MOST_RELATIONS];
+    RELATIONS.with_borrow(|known| {
+        for (copy, relation) in relations.iter_mut().zip(known) {
+            *copy = *relation;
+        }
+    });
+    for relation in relations.into_iter().take_while(|relation| *relation != pg_sys::InvalidOid) {
+        const LOCK: c_int = pg_sys::AccessShareLock as c_int;
+        // SAFETY: our relations can't be dropped while the extension is in use; a query has an active snapshot.
+        unsafe {
+            let relation = raw::relation_open(relation, LOCK);
+            let kind = (*(*relation).rd_rel).relkind as u8;
+            if kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_INDEX {
+                raw::PredicateLockRelation(relation, raw::GetActiveSnapshot());
+            }
+            raw::relation_close(relation, LOCK);
+        }
     }
 }

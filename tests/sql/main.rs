@@ -25,6 +25,7 @@ mod lookup;
 mod notify;
 mod odd_arguments;
 mod odd_objects;
+mod other_scopes;
 mod parameters;
 mod proxy_key;
 mod query_plans;

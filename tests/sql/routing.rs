@@ -144,10 +144,16 @@ fn base_servers_are_followed_from_every_scope_and_circles_end() {
          INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn) VALUES (pml_resolve('a:a'), pml_resolve('local.second:b:b'))",
     )
     .unwrap();
-    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE routing = 'local' AND record_type = 'capability'"), 2);
+    assert_eq!(
+        db.number("SELECT count(*) FROM pml.capabilities WHERE routing = 'local' AND type = 'capability'"),
+        2
+    );
     db.batch_execute(
         "UPDATE pml.capability_records SET routing = 'cloud' WHERE id LIKE 'pml.std.mcp.shell.%'",
     )
     .unwrap();
-    assert_eq!(db.number("SELECT count(*) FROM pml.capability_records WHERE routing = 'local' AND record_type = 'capability'"), 0);
+    assert_eq!(
+        db.number("SELECT count(*) FROM pml.capabilities WHERE routing = 'local' AND type = 'capability'"),
+        0
+    );
 }

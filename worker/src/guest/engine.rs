@@ -257,10 +257,7 @@ impl<'a, 'js> Conversation<'a, 'js> {
         }
         self.state.ended();
         let calls = missed.iter().flat_map(|missed| missed.props::<Atom<'js>, Object<'js>>());
-        calls
-            .filter_map(|call| thrown::missed_call(self.ctx, &call.ok()?.1))
-            .take(MOST_MISSED)
-            .collect()
+        calls.filter_map(|call| thrown::missed_call(self.ctx, &call.ok()?.1)).take(MOST_MISSED).collect()
     }
 
     /// Runs jobs, timers and answers until the awaited event or a limit.
