@@ -21,7 +21,7 @@ use postgres::{
     Client, SimpleQueryMessage,
     error::{Error, SqlState},
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::functions::{Function, functions};
 
@@ -169,7 +169,7 @@ impl Author {
 
     fn json(&mut self) -> String {
         let (spec, text) = (self.spec(), self.text());
-        let value = match self.random.u8(..13) {
+        let value = match self.random.u8(..14) {
             0 => json!({"capability": spec}),
             1 => json!({"code": format!("return mcp[\"{spec}\"]()"), "name": text}),
             2 => json!({"code": text, "intent": spec}),
@@ -188,9 +188,25 @@ impl Author {
             }
             10 => json!([{"server": "vault", "tool": "open", "success": true, "duration_ms": -1}]),
             11 => json!({"nodes": [{"id": "n1", "type": "capability", "capabilityId": spec}], "edges": []}),
+            12 => self.schema(),
             _ => return ["[".repeat(3000), "]".repeat(3000)].concat(),
         };
         value.to_string()
+    }
+
+    /// A schema of few bytes that takes a validator long: each level refers to the next, once or twice.
+    fn schema(&mut self) -> Value {
+        let (times, levels) = (self.random.usize(1..3), self.random.usize(20..2_000));
+        let level = |n: usize| {
+            let next = json!({"$ref": format!("#/$defs/d{}", (n + 1) % (levels + 1))});
+            (
+                format!("d{n}"),
+                if n == levels { json!({"type": "object"}) } else { json!({"allOf": vec![next; times]}) },
+            )
+        };
+        let keyword = self.one_of(&["unevaluatedProperties", "unevaluatedItems", "additionalProperties"]);
+        let defs: Map<String, Value> = (0..=levels).map(level).collect();
+        json!({"$ref": "#/$defs/d0", keyword: false, "$defs": defs})
     }
 
     fn argument(&mut self, kind: &str) -> String {
@@ -284,6 +300,8 @@ impl Author {
             35 => format!("DECLARE c{} CURSOR WITH HOLD FOR {}", self.random.u16(..), self.query()),
             36 => format!("CREATE TEMP TABLE t{} AS {}", self.random.u16(..), self.query()),
             37 => format!("NOTIFY {}, {}", self.one_of(&["pml_tools_changed", "pml_tokens_changed"]), quoted(self.one_of(&["other.webapp", "x", ""]))),
+            // In a serializable transaction these locks would tell which hidden rows there are.
+            38 if self.random.bool() => format!("SELECT 'CaNa' || 'Ry' FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'SIReadLock' AND page IS NOT NULL AND relation = ANY ({}::regclass[])", quoted(&format!("{{{}}}", known.relations.join(",")))),
             38 => format!("SELECT {}", self.one_of(&["pg_stat_get_xact_tuples_fetched('pml.capability_records'::regclass)", "pg_get_functiondef('pml_internal.pml_register'::regproc)", "pg_relation_size('pml.tokens')", "pg_stat_reset()", "pg_terminate_backend(pid) FROM pg_stat_activity", "pg_cancel_backend(pid) FROM pg_stat_activity", "current_setting('pml.actor')", "txid_current()", "pg_ls_dir('.')", "has_table_privilege('pml.tokens', 'SELECT')"])),
             _ => self.one_of(&["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "DISCARD ALL", "FETCH ALL FROM c1", "RESET ALL"]).to_owned(),
         }
