@@ -58,7 +58,8 @@ fn those_inside_nested_capabilities_are_told_with_their_name() {
 #[test]
 fn a_call_that_came_too_late_keeps_the_code_from_being_saved() {
     let mut db = Database::new().connect();
-    let plan = db.begin(&json!({"code": "setTimeout(() => mcp.fs.write({}), 9); return 'done'", "name": "fs:later"}));
+    let plan = db
+        .begin(&json!({"code": "setTimeout(() => mcp.fs.write({}), 9); return 'done'", "name": "fs:later"}));
     let mut late = outcome(&[task("fs:read", true, &json!({"awaited": false, "line": 2}))]);
     late["missed_calls"] = json!([{"target": "fs:write", "line": 1}, {"target": "fs:sync"}]);
     let answer = db.finish(&plan, &late);

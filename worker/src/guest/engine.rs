@@ -256,11 +256,8 @@ impl<'a, 'js> Conversation<'a, 'js> {
             self.run_jobs(&Until::NoCallRuns);
         }
         self.state.ended();
-        let calls = missed.iter().flat_map(|missed| missed.props::<Atom<'js>, Object<'js>>());
-        calls
-            .filter_map(|call| thrown::missed_call(self.ctx, &call.ok()?.1))
-            .take(MOST_MISSED)
-            .collect()
+        let calls = missed.iter().flat_map(Object::props::<Atom<'js>, Object<'js>>);
+        calls.filter_map(|call| thrown::missed_call(self.ctx, &call.ok()?.1)).take(MOST_MISSED).collect()
     }
 
     /// Runs jobs, timers and answers until the awaited event or a limit.
