@@ -123,6 +123,10 @@ impl Bindings {
             .and_then(|binding| binding.value.as_ref())
     }
 
+    pub(crate) fn is_reassigned(&self, binding: BindingId) -> bool {
+        self.list.get(binding).is_none_or(|binding| binding.reassigned)
+    }
+
     /// The global that a variable's value starts from.
     pub(crate) fn global_root(&self, binding: BindingId) -> Option<&Atom> {
         self.list.get(binding)?.global_root.as_ref()

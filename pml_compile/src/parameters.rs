@@ -4,6 +4,7 @@
 //! A parameter is required only if the code can't work without it: a type says that it is present, a tool requires it, or code
 //! that always runs would throw. A call that would have worked must not be refused.
 
+mod functions;
 mod schema;
 mod tools;
 mod types;
@@ -25,7 +26,8 @@ use super::references::References;
 use super::value::{
     Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name, static_text, unwrap,
 };
-use schema::Parameter;
+use functions::LocalFunctions;
+use schema::{Parameter, Reads};
 use types::{DeclaredTypes, method_type};
 
 pub use schema::Parameters;
@@ -38,6 +40,7 @@ pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings, called: &Called<'_
         bindings,
         called,
         types: DeclaredTypes::of(parsed),
+        functions: LocalFunctions::of(parsed, bindings),
         root: Parameter::default(),
         is_certain: true,
         assigned: Vec::new(),
@@ -45,8 +48,8 @@ pub(crate) fn infer(parsed: &Parsed<'_>, bindings: &Bindings, called: &Called<'_
     for statement in parsed.statements() {
         statement.visit_with(&mut inference);
     }
-    for name in &inference.assigned {
-        inference.root.replace_field(name);
+    for (name, before) in &inference.assigned {
+        inference.root.replace_field(name, *before);
     }
     Parameters { root: inference.root }
 }
@@ -70,11 +73,12 @@ struct Inference<'a> {
     bindings: &'a Bindings,
     called: &'a Called<'a>,
     types: DeclaredTypes<'a>,
+    functions: LocalFunctions<'a>,
     root: Parameter,
     /// The visited code always runs, and an exception in it ends the run.
     is_certain: bool,
-    /// The fields of `args` that the code assigns to.
-    assigned: Vec<String>,
+    /// The fields of `args` that the code assigns to, and what it has read of them by then.
+    assigned: Vec<(String, Reads)>,
 }
 
 impl Inference<'_> {
@@ -97,7 +101,10 @@ impl Inference<'_> {
     /// The code would throw without it.
     fn needs(&mut self, expr: &Expr) {
         let is_certain = self.is_certain;
-        self.note(expr, |parameter| parameter.needed |= is_certain);
+        self.note(expr, |parameter| {
+            parameter.needed |= is_certain;
+            parameter.null_fails = true;
+        });
     }
 
     /// The code checks for it and throws.
@@ -123,6 +130,8 @@ impl Inference<'_> {
             if index > 0 {
                 parameter.optional |= step.optional;
                 parameter.needed |= is_certain && !step.optional;
+                parameter.null_handled |= step.optional;
+                parameter.null_fails |= !step.optional;
             }
             parameter = match &step.key {
                 // A requirement of one element needn't hold for the others.
@@ -157,8 +166,12 @@ impl Inference<'_> {
         self.note(expr, |_| {});
     }
 
+    /// An operation on it expects this type.
     fn has_type(&mut self, expr: &Expr, name: &'static str) {
-        self.note(expr, |parameter| parameter.add_type(name));
+        self.note(expr, |parameter| {
+            parameter.add_type(name);
+            parameter.null_fails |= name != "null";
+        });
     }
 
     fn may_be_absent(&mut self, expr: &Expr) {
@@ -175,6 +188,7 @@ impl Inference<'_> {
         let Some(steps) = self.path(expr) else { return };
         let name = steps.last().and_then(|step| step.key.as_text()).unwrap_or_default().to_owned();
         if let Some(parameter) = self.parameter(&steps) {
+            parameter.null_handled = true;
             parameter.set_default(default_of(&name, default));
         }
     }
@@ -195,6 +209,7 @@ impl Inference<'_> {
             let is_certain = self.is_certain;
             if let Some(parameter) = self.parameter(steps) {
                 parameter.needed |= is_certain;
+                parameter.null_fails = true;
             }
         }
         let inner = |key: Key| {
@@ -328,7 +343,10 @@ impl Inference<'_> {
                         _ => drop(self.note(&unary.arg, Parameter::ask_type)),
                     }
                 }
-                (_, Some(literal)) => self.has_type(side, json_type(&literal)),
+                // Null can be compared with anything.
+                (_, Some(literal)) => {
+                    self.note(side, |parameter| parameter.add_type(json_type(&literal)));
+                }
                 _ => {}
             },
         }
@@ -379,6 +397,8 @@ impl Inference<'_> {
                 if let Some(parameter) = self.parameter(&steps) {
                     parameter.optional |= is_optional;
                     parameter.needed |= is_certain;
+                    parameter.null_handled |= is_optional;
+                    parameter.null_fails |= !is_optional;
                     if let Some(name) = method_type(&method.sym) {
                         parameter.add_type(name);
                     }
@@ -442,6 +462,41 @@ impl Inference<'_> {
         }
     }
 
+    /// Notes `args.x = …`, after what is assigned.
+    fn assigned(&mut self, assignment: &AssignExpr) {
+        let AssignTarget::Simple(SimpleAssignTarget::Member(member)) = &assignment.left else { return };
+        if let Some(name) = self.field_of_args(&Expr::Member(member.clone())) {
+            self.replaced(name);
+        }
+    }
+
+    fn replaced(&mut self, name: String) {
+        let before = self.root.reads_of(&name);
+        self.assigned.push((name, before));
+    }
+
+    /// Notes `Object.assign(args, { x: … })`, after its arguments.
+    fn assigned_by_call(&mut self, callee: &Expr, args: &[ExprOrSpread]) {
+        let (Some((member, ..)), [target, sources @ ..]) = (as_member(unwrap(callee)), args) else { return };
+        let (Expr::Ident(object), MemberProp::Ident(method)) = (unwrap(&member.obj), &member.prop) else {
+            return;
+        };
+        if object.sym != *"Object" || method.sym != *"assign" || !self.is_whole(&target.expr) {
+            return;
+        }
+        for source in sources {
+            let Expr::Object(literal) = unwrap(&source.expr) else { continue };
+            for property in literal.props.iter().filter_map(PropOrSpread::as_prop) {
+                let name = match &**property {
+                    Prop::Shorthand(name) => Some(name.sym.to_string()),
+                    Prop::KeyValue(pair) => prop_name(&pair.key).map(|name| name.to_string()),
+                    _ => None,
+                };
+                name.into_iter().for_each(|name| self.replaced(name));
+            }
+        }
+    }
+
     /// `args.x += 1` reads what it changes; `args.x = 1` doesn't.
     fn changed(&mut self, assignment: &AssignExpr) {
         let AssignTarget::Simple(SimpleAssignTarget::Member(member)) = &assignment.left else { return };
@@ -449,8 +504,6 @@ impl Inference<'_> {
             return;
         }
         let target = Expr::Member(member.clone());
-        let field = self.field_of_args(&target);
-        self.assigned.extend(field);
         match assignment.op {
             AssignOp::Assign => {}
             AssignOp::NullishAssign | AssignOp::OrAssign => self.fallback(&target, &assignment.right),

@@ -121,3 +121,31 @@ fn what_is_gone_has_a_stand_in_that_tells_no_name_of_others() {
     assert!(whois.contains(&shown[1..shown.len() - 1]), "{whois}");
     assert!(!whois.contains("secret"), "{whois}");
 }
+
+#[test]
+fn neither_properties_of_a_capability_nor_the_source_of_functions_tell_fqdns() {
+    let database = Database::new();
+    register(&mut database.connect(), "p:rd2", "return args.path");
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let result = |code: &str| agent.ask("pml_execute", json!({"code": code}))["result"].clone();
+    for code in [
+        "return await mcp.p.rd2.call(null, {path: 'x'})",
+        "return await mcp.p.rd2.apply(mcp, [{path: 'x'}])",
+        "const f = mcp.p.rd2.bind(null); return await f({path: 'x'})",
+    ] {
+        assert_eq!(result(code), "x", "{code}");
+    }
+    for code in [
+        "return await mcp.p.rd2.foo({})",
+        "return await mcp.p.rd2['x' + 1]({})",
+        "const x = mcp.p.rd2; return await x.y({})",
+        "return await mcp['p:rd2'].x({})",
+    ] {
+        let seen = read(&agent, "pml_execute", json!({"code": code}));
+        assert!(seen.contains("p:rd2 is a capability and has no "), "{seen}");
+    }
+    let source =
+        read(&agent, "pml_execute", json!({"code": "return (() => mcp.p.rd2({path: 'x'})).toString()"}));
+    assert!(source.contains("[native code]") && !source.contains("__pml"), "{source}");
+}

@@ -44,6 +44,43 @@ fn a_call_that_nobody_awaited_is_told_and_its_failure_keeps_the_code_from_being_
 }
 
 #[test]
+fn calls_that_the_code_left_when_it_threw_are_told() {
+    let database = Database::new();
+    let mut db = database.connect();
+    for (name, code) in [
+        ("math:same", "return args.n"),
+        ("math:slow", "await new Promise((done) => setTimeout(done, 600000)); return 1"),
+        ("math:throws", "mcp.math.same({ n: 1 });\nthrow new Error('inside')"),
+    ] {
+        db.execute("SELECT pml_register($1, $2, visibility => 'project')", &[&code, &name]).unwrap();
+    }
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let tasks = |code: &str| {
+        let failed = agent.call("pml_execute", json!({"code": code})).structured_content.unwrap();
+        let tasks = failed["dag"]["tasks"].as_array().unwrap().clone();
+        let told = |task: &Value| json!([task["name"], task["kind"], task["success"], task["error"]]);
+        tasks.iter().map(told).collect::<Vec<_>>()
+    };
+    let not_made = "it was not made: the code had already ended. Await every call";
+    let unknown = "the run ended before its answer came; it may have been carried out";
+    assert_eq!(
+        tasks("mcp.nowhere.write({});\nmcp.math.same({ n: 1 });\nthrow new Error('boom')"),
+        [
+            json!(["nowhere:write", "tool", false, not_made]),
+            json!(["math:same", "capability", false, not_made])
+        ]
+    );
+    assert_eq!(
+        tasks("mcp.math.slow({});\nawait mcp.math.same({ n: 1 });\nthrow new Error('boom')"),
+        [json!(["math:slow", "capability", false, unknown]), json!(["math:same", "capability", true, null])]
+    );
+    tasks("return await mcp.math.throws({})");
+    let inner = "SELECT task_results ->> 0 FROM pml.execution_trace WHERE parent_trace_id IS NOT NULL AND NOT success";
+    assert!(db.texts(inner).iter().any(|task| task.contains(not_made)), "{:?}", db.texts(inner));
+}
+
+#[test]
 fn an_error_says_its_line_and_shows_it() {
     let database = Database::new();
     let mut db = database.connect();

@@ -150,6 +150,67 @@ async fn what_the_code_can_read_of_a_target_is_its_name() {
 }
 
 #[tokio::test]
+async fn a_linked_capability_is_a_function_and_has_no_actions() {
+    let key = "local.default.test.echo.a1b2";
+    let names = std::collections::HashMap::from([(key.to_owned(), "test:echo".to_owned())]);
+    let handler = |call: Call| async move { Ok::<Json, CallError>(json!([call.target, call.args]).into()) };
+    let pool = pool().await;
+    let run = |code: String| pool.run(Run::new("test", code).with_names(names.clone()), &handler);
+    for root in ["mcp", "capabilities"] {
+        for form in
+            ["f.call(null, 1)", "f.apply(mcp, [1])", "f.bind(null, 1)()", "f.bind()(1)", "(await f)(1)"]
+        {
+            let outcome = run(format!("const f = {root}['{key}']; return await {form}")).await;
+            let result = outcome.result.unwrap_or_else(|failure| panic!("{form}: {failure}"));
+            assert_eq!(result, json!([key, 1]), "{form}");
+        }
+        for form in ["f.foo({})", "f['x' + 1]({})", "f.read.call(null, 1)"] {
+            let error = thrown(run(format!("const f = {root}['{key}'];\nreturn await {form}")).await);
+            assert!(
+                error.message.starts_with("test:echo is a capability and has no \""),
+                "{}",
+                error.message
+            );
+            assert!(!error.to_string().contains(key) && error.line == Some(2), "{error}");
+        }
+        let of = format!(
+            "const f = {root}['{key}']; return [f.name, String(f), typeof f, JSON.stringify({{ f }})]"
+        );
+        let shown = json!(["test:echo", "function test:echo() {\n    [native code]\n}", "function", "{}"]);
+        assert_eq!(run(of).await.result.unwrap(), shown);
+        let error = thrown(run(format!("{root}['{key}'].x = 1")).await);
+        assert_eq!(error.message, "test:echo is read-only");
+    }
+}
+
+#[tokio::test]
+async fn functions_keep_their_compiled_source_to_themselves() {
+    let secret = "secret.word";
+    let code = "
+        const toText = Function.prototype.toString, found = [];
+        function named() { return 'secret.word' }
+        const trick = () => { 'secret.word' // [native code]
+}
+        class Thing { static s = 'secret.word'; m() { return 'secret.word' } get g() { return 'secret.word' } }
+        const all = [named, trick, Thing, Thing.prototype.m, Object.getOwnPropertyDescriptor(Thing.prototype, 'g').get,
+                     async () => 'secret.word', function* () { yield 'secret.word' }, async function* () { yield 'secret.word' },
+                     named.bind(null), new Proxy(named, {}), __pml.at, setTimeout];
+        for (const f of all) found.push(f.toString(), toText.call(f), String(f), `${f}`, '' + f, Reflect.apply(toText, f, []));
+        named.name2 = 1; Object.defineProperty(named, 'name', { get() { throw 1 } });
+        console.log(all);
+        let refused; try { toText.call({}) } catch (e) { refused = e.name }
+        return [found, String(named), String(Math.max), toText.name, toText.length, String(toText), refused]";
+    let outcome = run(code).await;
+    let seen = format!("{} {:?}", outcome.result.as_ref().unwrap().get(), outcome.logs);
+    assert!(!seen.contains(secret), "{seen}");
+    let result: serde_json::Value = outcome.result.unwrap().parse().unwrap();
+    assert_eq!(result[0][0], "function named() {\n    [native code]\n}");
+    assert_eq!(result[2], "function max() {\n    [native code]\n}");
+    let rest = json!(["toString", 0, "function toString() {\n    [native code]\n}", "TypeError"]);
+    assert_eq!(result.as_array().unwrap()[3..], rest.as_array().unwrap()[..]);
+}
+
+#[tokio::test]
 async fn arguments_that_json_cannot_hold_reject_the_call() {
     let message = value("const a = {}; a.a = a; return mcp.test.echo(a).catch((e) => e.message)").await;
     assert_eq!(message, json!("test:echo: the argument can't be sent: it contains itself, at $.a"));

@@ -30,6 +30,9 @@ pub(super) struct Parameter {
     pub(super) is_undefined: bool,
     /// The code replaces it when it is missing, so a check of the replacement doesn't make it required.
     pub(super) replaced: bool,
+    /// The code handles null (`?.`, `??`) where it reads it; and where it reads it without.
+    pub(super) null_handled: bool,
+    pub(super) null_fails: bool,
     /// Unknown fields are allowed: the value is passed on as a whole, or read by keys known only at run time.
     pub(super) is_open: bool,
     // Boxed: a map of these is large, and slow to allocate.
@@ -42,6 +45,16 @@ pub(super) struct Parameter {
     choices: Vec<String>,
     is_choice: FxHashSet<String>,
     takes_any_string: bool,
+}
+
+/// What code reads of a field before it assigns to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// Nothing, or nothing that says what it is.
+    None,
+    Some,
+    /// It can't work without it.
+    Needed,
 }
 
 /// The value that reads of a parameter fall back to.
@@ -150,10 +163,23 @@ impl Parameter {
         self.fields.values_mut().for_each(|field| field.optional = true);
     }
 
-    /// The code assigns to this field, if it is one.
-    pub(super) fn replace_field(&mut self, name: &str) {
+    /// What the code has read of a field so far.
+    pub(super) fn reads_of(&self, name: &str) -> Reads {
+        match self.fields.get(name) {
+            None => Reads::None,
+            Some(field) if field.needed && !field.optional => Reads::Needed,
+            Some(field) if field.known_types().is_empty() => Reads::None,
+            Some(_) => Reads::Some,
+        }
+    }
+
+    /// The code assigns to this field, if it is one, after these reads of it.
+    pub(super) fn replace_field(&mut self, name: &str, before: Reads) {
         if let Some(field) = self.fields.get_mut(name) {
             field.replaced = true;
+            // Later reads are of what the code has assigned.
+            field.optional |= before != Reads::Needed;
+            field.is_asked |= before == Reads::None;
         }
     }
 
@@ -286,8 +312,9 @@ impl Parameter {
                 _ => {}
             }
         }
+        let takes_null = self.null_handled && !self.null_fails && self.declared.is_empty();
         // That it may be null says nothing about what else it can be.
-        if null && !types.is_empty() {
+        if (null || (takes_null && self.of_tools.is_empty())) && !types.is_empty() {
             types.insert("null");
         }
         types

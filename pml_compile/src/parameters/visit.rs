@@ -5,6 +5,9 @@ use super::*;
 impl Visit for Inference<'_> {
     fn visit_expr(&mut self, expr: &Expr) {
         if let Some((callee, args, span, is_optional)) = as_call(expr) {
+            if self.given_to_function(callee, args) {
+                return;
+            }
             if is_optional {
                 self.may_be_absent(callee);
             }
@@ -17,7 +20,8 @@ impl Visit for Inference<'_> {
                 }
                 callee.visit_with(self);
             }
-            return self.skippable(expr, |inside| inside.arguments(args, span));
+            self.skippable(expr, |inside| inside.arguments(args, span));
+            return self.assigned_by_call(callee, args);
         }
         if let Some((inner, declared)) = as_cast(expr) {
             self.declare(inner, declared);
@@ -30,12 +34,13 @@ impl Visit for Inference<'_> {
             Expr::Assign(assignment) => {
                 self.changed(assignment);
                 assignment.left.visit_with(self);
-                return match assignment.op {
+                match assignment.op {
                     AssignOp::AndAssign | AssignOp::OrAssign | AssignOp::NullishAssign => {
                         self.maybe(|inside| assignment.right.visit_with(inside));
                     }
                     _ => assignment.right.visit_with(self),
-                };
+                }
+                return self.assigned(assignment);
             }
             Expr::Bin(binary) => {
                 self.binary(binary);
@@ -103,9 +108,14 @@ impl Visit for Inference<'_> {
             match self.path(given) {
                 Some(steps) if is_followed => {
                     // A plain declaration is a use like any other.
+                    let null_failed = self.parameter(&steps).is_some_and(|parameter| parameter.null_fails);
                     self.pattern(&declarator.name, &steps);
-                    if !std::ptr::eq(given, &**init) {
-                        self.may_be_absent_at(&steps);
+                    if !std::ptr::eq(given, &**init)
+                        && let Some(parameter) = self.parameter(&steps)
+                    {
+                        parameter.optional = true;
+                        parameter.null_handled = true;
+                        parameter.null_fails = null_failed;
                     }
                     self.inside_chain(given);
                 }

@@ -1,10 +1,16 @@
 //! Handles the calls of running code: servers' tools, and capabilities, which run inside the same call.
 
-use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Instant};
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    time::Instant,
+};
 
 use parking_lot::Mutex;
 use pml_core::arguments::{self, ArgumentsError};
-use pml_worker::{Call, CallError, CallHandler, CallKind, Json};
+use pml_worker::{Call, CallError, CallHandler, CallKind, Json, Outcome};
 use rmcp::model::{CallToolResponse, CallToolResult};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -73,6 +79,35 @@ impl<'s> Calls<'s> {
         std::mem::take(&mut *self.tasks.lock())
     }
 
+    /// All calls of a run that has ended, in order: those that came too late to be made too.
+    pub(super) fn of(&self, outcome: &Outcome) -> Vec<Task> {
+        let mut tasks = self.take();
+        let made: HashSet<u32> = tasks.iter().map(|task| task.number).collect();
+        for (number, call) in (0..).zip(outcome.trace.calls()) {
+            if made.contains(&number) {
+                continue;
+            }
+            let is_capability =
+                self.shared.plan.capabilities.contains_key(&call.target) || self.is_missing(&call.target);
+            tasks.push(Task {
+                node: call.node.clone(),
+                kind: if is_capability { TaskKind::Capability } else { call.kind.into() },
+                target: call.target.clone(),
+                args: call.args.clone(),
+                result: None,
+                success: false,
+                duration_ms: 0,
+                error: Some("it was not made: the code had already ended. Await every call".into()),
+                number,
+                awaited: None,
+                line: None,
+                run: None,
+            });
+        }
+        tasks.sort_by_key(|task| task.number);
+        tasks
+    }
+
     /// The capability that is called; none if it is a tool.
     async fn callee(&self, call: &Call) -> Result<Option<Callee<'s>>, CallError> {
         let RunContext { app, caller, plan, found, .. } = self.shared;
@@ -132,7 +167,7 @@ impl<'s> Calls<'s> {
                 result: None,
                 success: false,
                 duration_ms: 0,
-                error: Some("the run ended before the answer came".into()),
+                error: Some("the run ended before its answer came; it may have been carried out".into()),
                 number: call.number,
                 awaited: None,
                 line: None,
@@ -215,7 +250,8 @@ impl<'s> Calls<'s> {
                 run.with_names(self.shared.plan.names().into_iter().chain(found).collect::<HashMap<_, _>>());
         }
         let outcome = self.shared.app.workers.run(run, &calls).await;
-        let mut outcome = RunOutcome::of(outcome, calls.take());
+        let tasks = calls.of(&outcome);
+        let mut outcome = RunOutcome::of(outcome, tasks);
         outcome.fqdn = Some(nested.fqdn.clone());
         outcome.version = nested.version;
         let answer = match (&outcome.result, &outcome.error) {

@@ -45,7 +45,10 @@ impl Job {
         let admitted = Admitted { calls: &calls, permit, refusal: OnceLock::new() };
         let running = self.app.workers.run(run, &admitted);
         let outcome = tokio::select! {
-            outcome = running => RunOutcome::of(outcome, calls.take()),
+            outcome = running => {
+                let tasks = calls.of(&outcome);
+                RunOutcome::of(outcome, tasks)
+            }
             () = self.cancel.cancelled() => {
                 let message = "The client cancelled the call.";
                 RunOutcome::stopped(RunErrorKind::Cancelled, message, started.elapsed(), calls.take())

@@ -256,7 +256,7 @@ impl<'a, 'js> Conversation<'a, 'js> {
             self.run_jobs(&Until::NoCallRuns);
         }
         self.state.ended();
-        let calls = missed.iter().flat_map(|missed| missed.props::<Atom<'js>, Object<'js>>());
+        let calls = missed.iter().flat_map(Object::props::<Atom<'js>, Object<'js>>);
         calls.filter_map(|call| thrown::missed_call(self.ctx, &call.ok()?.1)).take(MOST_MISSED).collect()
     }
 

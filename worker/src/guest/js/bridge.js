@@ -2,9 +2,9 @@
 // Runs before the code does, so what it takes from the engine here is untouched; `native` never reaches the code.
 
 export default function install(native) {
-  const { Proxy, Promise, Reflect, Error, TypeError, Symbol, Object, String, Number } = globalThis;
+  const { Proxy, Promise, Reflect, Error, TypeError, Symbol, Object, String, Number, Function } = globalThis;
   const { is } = Object;
-  const { apply, defineProperty, get: reflectGet } = Reflect;
+  const { apply, defineProperty, get: reflectGet, getOwnPropertyDescriptor } = Reflect;
   const hidden = (value) => ({ __proto__: null, value, writable: true, configurable: true, enumerable: false });
   const define = (object, name, value) => defineProperty(object, name, hidden(value));
 
@@ -108,6 +108,27 @@ export default function install(native) {
     return { [name]: (input) => invoke(kind, target, input) }[name];
   }
 
+  // A linked capability: a function with what functions have, and nothing else to call.
+  function capability(kind, target) {
+    const name = nameOf(target);
+    const refuse = readOnly(name);
+    return new Proxy(caller(kind, target), {
+      __proto__: null,
+      get(f, key) {
+        if (typeof key === "symbol" || key in f) return reflectGet(f, key, f);
+        if (notTools[key]) return undefined;
+        return () => {
+          throw new TypeError(`${name} is a capability and has no "${key}" to call: call ${name} itself, or mcp["${name}:${key}"] if that was meant`);
+        };
+      },
+      set: refuse,
+      defineProperty: refuse,
+      deleteProperty: refuse,
+      setPrototypeOf: refuse,
+      preventExtensions: refuse,
+    });
+  }
+
   // An object whose every property is made by `make`, once.
   function open(shown, callable, make) {
     const made = { __proto__: null };
@@ -142,9 +163,25 @@ export default function install(native) {
   };
 
   const mcp = open("mcp", { __proto__: null }, (namespace) =>
-    open(`mcp.${nameOf(namespace)}`, bare((input) => invoke("tool", namespace, input)), (action) => caller("tool", `${namespace}:${action}`)),
+    names[namespace] !== undefined
+      ? capability("tool", namespace)
+      : open(`mcp.${namespace}`, bare((input) => invoke("tool", namespace, input)), (action) => caller("tool", `${namespace}:${action}`)),
   );
-  const capabilities = open("capabilities", { __proto__: null }, (name) => caller("capability", name));
+  const capabilities = open("capabilities", { __proto__: null }, (name) =>
+    names[name] !== undefined ? capability("capability", name) : caller("capability", name),
+  );
+
+  // --- source ------------------------------------------------------------------------------------------------------
+
+  // The code's functions are compiled: their text has FQDNs and probes, which nobody who wrote the code has seen.
+  const { toString: sourceOf } = Function.prototype;
+  define(Function.prototype, "toString", {
+    toString() {
+      if (typeof this !== "function") return apply(sourceOf, this, []);
+      const name = getOwnPropertyDescriptor(this, "name")?.value;
+      return `function ${typeof name === "string" ? name : ""}() {\n    [native code]\n}`;
+    },
+  }.toString);
 
   // --- instrumentation ---------------------------------------------------------------------------------------------
 
