@@ -101,10 +101,7 @@ impl Inference<'_> {
     /// The code would throw without it.
     fn needs(&mut self, expr: &Expr) {
         let is_certain = self.is_certain;
-        self.note(expr, |parameter| {
-            parameter.needed |= is_certain;
-            parameter.null_fails = true;
-        });
+        self.note(expr, |parameter| parameter.needed |= is_certain);
     }
 
     /// The code checks for it and throws.
@@ -130,8 +127,6 @@ impl Inference<'_> {
             if index > 0 {
                 parameter.optional |= step.optional;
                 parameter.needed |= is_certain && !step.optional;
-                parameter.null_handled |= step.optional;
-                parameter.null_fails |= !step.optional;
             }
             parameter = match &step.key {
                 // A requirement of one element needn't hold for the others.
@@ -166,12 +161,8 @@ impl Inference<'_> {
         self.note(expr, |_| {});
     }
 
-    /// An operation on it expects this type.
     fn has_type(&mut self, expr: &Expr, name: &'static str) {
-        self.note(expr, |parameter| {
-            parameter.add_type(name);
-            parameter.null_fails |= name != "null";
-        });
+        self.note(expr, |parameter| parameter.add_type(name));
     }
 
     fn may_be_absent(&mut self, expr: &Expr) {
@@ -188,7 +179,6 @@ impl Inference<'_> {
         let Some(steps) = self.path(expr) else { return };
         let name = steps.last().and_then(|step| step.key.as_text()).unwrap_or_default().to_owned();
         if let Some(parameter) = self.parameter(&steps) {
-            parameter.null_handled = true;
             parameter.set_default(default_of(&name, default));
         }
     }
@@ -209,7 +199,6 @@ impl Inference<'_> {
             let is_certain = self.is_certain;
             if let Some(parameter) = self.parameter(steps) {
                 parameter.needed |= is_certain;
-                parameter.null_fails = true;
             }
         }
         let inner = |key: Key| {
@@ -343,10 +332,7 @@ impl Inference<'_> {
                         _ => drop(self.note(&unary.arg, Parameter::ask_type)),
                     }
                 }
-                // Null can be compared with anything.
-                (_, Some(literal)) => {
-                    self.note(side, |parameter| parameter.add_type(json_type(&literal)));
-                }
+                (_, Some(literal)) => self.has_type(side, json_type(&literal)),
                 _ => {}
             },
         }
@@ -397,8 +383,6 @@ impl Inference<'_> {
                 if let Some(parameter) = self.parameter(&steps) {
                     parameter.optional |= is_optional;
                     parameter.needed |= is_certain;
-                    parameter.null_handled |= is_optional;
-                    parameter.null_fails |= !is_optional;
                     if let Some(name) = method_type(&method.sym) {
                         parameter.add_type(name);
                     }

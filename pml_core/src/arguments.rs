@@ -43,10 +43,33 @@ pub fn check(schema: &str, arguments: &str) -> Result<String, ArgumentsError> {
 }
 
 /// Whether the arguments are valid as they are. For schemas inferred from code, which applies its defaults itself: filling them
-/// in would change what `"n" in args` or a second `args.n ?? 2` gives.
+/// in would change what `"n" in args` or a second `args.n ?? 2` gives. A null counts as not given unless it is required: most
+/// code treats both alike, and a type that was read off its use says nothing about null.
 pub fn validate(schema: &str, arguments: &str) -> Result<(), ArgumentsError> {
-    let arguments = object(arguments)?;
-    validate_against(&*KnownSchema::of(schema)?, &arguments)
+    let mut arguments = object(arguments)?;
+    let known = KnownSchema::of(schema)?;
+    remove_optional_nulls(&known.schema, &mut arguments);
+    validate_against(&known, &arguments)
+}
+
+/// Recursive: the parser has limited the depth.
+fn remove_optional_nulls(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_required = |name: &str| {
+                schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name))
+            };
+            let is_known = |name: &str| schema["properties"].get(name).is_some();
+            fields.retain(|name, field| !field.is_null() || is_required(name) || !is_known(name));
+            for (name, field) in fields {
+                remove_optional_nulls(&schema["properties"][name.as_str()], field);
+            }
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| remove_optional_nulls(&schema["items"], item));
+        }
+        _ => {}
+    }
 }
 
 fn object(arguments: &str) -> Result<Value, ArgumentsError> {
@@ -414,6 +437,26 @@ mod tests {
         assert_eq!(error.message, "Invalid arguments: \"pth\" is not an argument");
         assert_eq!(error.hint, "Did you mean \"path\"? Optional: encoding, path.");
         assert_eq!(checked(&schema, &json!({"zzzzzz": 1})).unwrap_err().hint, "Optional: encoding, path.");
+    }
+
+    #[test]
+    fn a_null_counts_as_not_given_where_nothing_is_required() {
+        let schema = json!({"type": "object", "required": ["path"], "additionalProperties": false, "properties": {
+            "path": {"type": "string"}, "n": {"type": "number"},
+            "o": {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"c": {"type": "string"}}}}}});
+        let validated = |arguments: Value| validate(&schema.to_string(), &arguments.to_string());
+        assert_eq!(validated(json!({"path": "x", "n": null, "o": null})), Ok(()));
+        assert_eq!(validated(json!({"path": "x", "o": {"a": "", "b": null}, "list": [{"c": null}]})), Ok(()));
+        for (arguments, why) in [
+            (json!({"path": null}), "\"path\" is not of type"),
+            (json!({"path": "x", "o": {"a": null}}), "\"o.a\" is not of type"),
+            (json!({"path": "x", "pth": null}), "\"pth\" is not an argument"),
+            (json!({"path": "x", "list": [null]}), "\"list[0]\" is not of type"),
+        ] {
+            let refused = validated(arguments).unwrap_err().message;
+            assert!(refused.contains(why), "{refused}");
+        }
     }
 
     #[test]

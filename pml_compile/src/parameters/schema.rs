@@ -30,9 +30,6 @@ pub(super) struct Parameter {
     pub(super) is_undefined: bool,
     /// The code replaces it when it is missing, so a check of the replacement doesn't make it required.
     pub(super) replaced: bool,
-    /// The code handles null (`?.`, `??`) where it reads it; and where it reads it without.
-    pub(super) null_handled: bool,
-    pub(super) null_fails: bool,
     /// Unknown fields are allowed: the value is passed on as a whole, or read by keys known only at run time.
     pub(super) is_open: bool,
     // Boxed: a map of these is large, and slow to allocate.
@@ -312,9 +309,8 @@ impl Parameter {
                 _ => {}
             }
         }
-        let takes_null = self.null_handled && !self.null_fails && self.declared.is_empty();
         // That it may be null says nothing about what else it can be.
-        if (null || (takes_null && self.of_tools.is_empty())) && !types.is_empty() {
+        if null && !types.is_empty() {
             types.insert("null");
         }
         types

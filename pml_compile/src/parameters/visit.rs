@@ -108,14 +108,9 @@ impl Visit for Inference<'_> {
             match self.path(given) {
                 Some(steps) if is_followed => {
                     // A plain declaration is a use like any other.
-                    let null_failed = self.parameter(&steps).is_some_and(|parameter| parameter.null_fails);
                     self.pattern(&declarator.name, &steps);
-                    if !std::ptr::eq(given, &**init)
-                        && let Some(parameter) = self.parameter(&steps)
-                    {
-                        parameter.optional = true;
-                        parameter.null_handled = true;
-                        parameter.null_fails = null_failed;
+                    if !std::ptr::eq(given, &**init) {
+                        self.may_be_absent_at(&steps);
                     }
                     self.inside_chain(given);
                 }
