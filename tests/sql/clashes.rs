@@ -153,6 +153,35 @@ fn an_alias_never_stands_for_a_tool() {
         "return mcp.filesystem.list_dir({})",
         "return mcp.filesystem.listDir({})",
         "return mcp.filesystem.read_text_file({})",
+#[test]
+fn an_alias_gives_way_to_a_tool_that_comes_later() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SET client_min_messages = error;
+         SELECT pml_register('return 1', 'filesystem:read_text_file'); SELECT pml_rename('filesystem:read_text_file', 'fs:read');
+         SELECT pml_register('return 2', 'filesystem:list-dir'); SELECT pml_rename('filesystem:list-dir', 'fs:list')",
+    )
+    .unwrap();
+    db.batch_execute(TOOLS).unwrap();
+    for former in ["filesystem:read_text_file", "filesystem:list-dir"] {
+        assert_eq!(db.refusal(&format!("SELECT pml_resolve('{former}')")).code().code(), "PM001", "{former}");
+        let claims = format!("SELECT count(*) FROM pml.name_claims WHERE name = '{former}'");
+        assert_eq!(db.number(&claims), 0, "{former}");
+    }
+    assert_eq!(
+        db.texts("SELECT tool_name FROM pml_tools() WHERE kind = 'tool' ORDER BY tool_name"),
+        ["mcp__filesystem__listDir", "mcp__filesystem__read_text_file"]
+    );
+    // The capabilities stay, with their names and what was renamed.
+    assert_eq!(
+        db.texts("SELECT name FROM pml_list(sort_by => 'name') ORDER BY name"),
+        ["fs:list", "fs:read"]
+    );
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_rename_history"), 2);
+    // Listing the same tools again changes nothing.
+    assert_eq!(db.number(&TOOLS.replace("SELECT pml", "SELECT 0::bigint + pml")), 0);
+}
+
     ] {
         assert_eq!(linked(&mut db, code), code);
     }
