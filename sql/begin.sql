@@ -82,7 +82,7 @@ CREATE FUNCTION pml_internal.pml_begin_code(request jsonb) RETURNS jsonb
 DECLARE
   here_org text := pml_internal.pml_org();
   here_project text := pml_internal.pml_project();
-  new_name text := pml_internal.pml_check_name(request ->> 'name');
+  new_name text := pml_internal.pml_check_name(pml_internal.pml_given_name(request ->> 'name'));
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   args jsonb := coalesce(request -> 'args', '{}');
   code text := coalesce(request ->> 'code', pml_internal.pml_source_code(request -> 'source'));
@@ -98,8 +98,10 @@ BEGIN
   IF new_name IS NOT NULL THEN
     PERFORM pml_internal.pml_check_not_recursive(code, new_name);
     PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
-    -- A clash with a tool's name is reported after the run, which needs no name.
-    PERFORM pml_internal.pml_check_name_untaken(here_org, here_project, new_name, existing.id);
+    -- Known now, so not after a run with all its effects. What has the name already keeps it.
+    IF existing.display_name IS DISTINCT FROM new_name THEN
+      PERFORM pml_internal.pml_check_name_free(here_org, here_project, new_name, existing.id);
+    END IF;
     IF pml_internal.pml_is_taken(new_name, existing.id) THEN
       PERFORM pml_internal.pml_name_taken(here_org, here_project, new_name);
     END IF;

@@ -5,6 +5,13 @@ CREATE FUNCTION pml_internal.pml_excerpt(given text) RETURNS text
   RETURN pg_catalog.regexp_replace(pg_catalog.left(given, 100), '[[:cntrl:]]', '?', 'g');
 COMMENT ON FUNCTION pml_internal.pml_excerpt(text) IS 'User input, truncated and printable, for messages';
 
+-- pml_act_as, with which a proxy acts for an agent, sets this application_name.
+CREATE FUNCTION pml_internal.pml_hint(in_sql text, over_mcp text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN CASE WHEN pg_catalog.current_setting('application_name') LIKE 'pml/%' THEN over_mcp ELSE in_sql END;
+COMMENT ON FUNCTION pml_internal.pml_hint(text, text) IS
+  'What to do in the caller''s terms: functions and settings for SQL, tools for an agent whose request a proxy passes on';
+
 -- A trigger function runs on its own table only. On an attacker's table, assigning a column could run the code of a
 -- domain's CHECK with the rights of the function's owner.
 CREATE FUNCTION pml_internal.pml_refuse_table(relation oid) RETURNS void
