@@ -4,11 +4,12 @@ CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- What other clients call it.
-  id_key text := CASE WHEN jsonb_typeof(request) = 'object' AND NOT request ? 'capability'
-                      THEN (SELECT key FROM unnest('{capabilityId,capability_id}'::text[]) AS key WHERE request ? key LIMIT 1) END;
-  given jsonb := CASE WHEN id_key IS NULL THEN request
-                      ELSE request - id_key || jsonb_build_object('capability', request -> id_key) END;
+  -- Other clients call it by its id.
+  spellings text[] := ARRAY['capability', 'capabilityId', 'capability_id'];
+  specs text[] := CASE WHEN jsonb_typeof(request) = 'object' THEN ARRAY(
+    SELECT key FROM unnest(spellings) AS key WHERE jsonb_typeof(request -> key) <> 'null') END;
+  given jsonb := CASE WHEN request ?| spellings AND jsonb_typeof(request) = 'object'
+                      THEN request - spellings || jsonb_build_object('capability', request -> specs[1]) ELSE request END;
   -- Besides what agents may give, proxies say which tool was called, and which servers they have.
   checked jsonb := pml_internal.pml_check_object('The request', given,
     pml_internal.pml_schema_keys(pml_internal.pml_agent_tool_schema('pml_execute')), '{}',
@@ -17,6 +18,7 @@ DECLARE
     THEN pml_internal.pml_check_object('options', checked -> 'options', pml_internal.pml_schema_keys(
            pml_internal.pml_agent_tool_schema('pml_execute') #> '{properties,options}'), '{}') END;
   problem text := CASE
+    WHEN cardinality(specs) > 1 THEN format('Give either "%s" or "%s", not both', specs[1], specs[2])
     WHEN checked ? 'code' AND checked ? 'source' THEN 'Give either "code" or "source", not both'
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'
     WHEN checked ? 'source' AND checked ? 'capability' THEN 'Give either "source" or "capability", not both'
