@@ -175,9 +175,19 @@ CREATE FUNCTION pml_internal.pml_ask(tool text, args jsonb DEFAULT NULL, servers
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   given jsonb;
+  refusal text;
+  message text;
+  detail text;
+  hint text;
 BEGIN
   IF tool NOT IN ('pml_discover', 'pml_get_task_result') THEN
-    RETURN pml_internal.pml_cap(tool, args);
+    BEGIN
+      RETURN pml_internal.pml_cap(tool, args);
+    EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' THEN
+      GET STACKED DIAGNOSTICS refusal = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                              hint = PG_EXCEPTION_HINT;
+      PERFORM pml_internal.pml_refuse_spec(refusal, message, detail, hint);
+    END;
   END IF;
   given := pml_internal.pml_check_arguments(tool, args);
   IF tool = 'pml_discover' THEN

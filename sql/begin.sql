@@ -130,13 +130,24 @@ CREATE FUNCTION pml_internal.pml_begin_capability(request jsonb, spec text) RETU
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located pml_internal.pml_located := pml_internal.pml_locate(spec);
+  located pml_internal.pml_located;
+  refusal text;
+  message text;
+  detail text;
+  hint text;
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   ran record;
   args jsonb;
   dag jsonb;
   plan jsonb;
 BEGIN
+  BEGIN
+    located := pml_internal.pml_locate(spec);
+  EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' THEN
+    GET STACKED DIAGNOSTICS refusal = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                            hint = PG_EXCEPTION_HINT;
+    PERFORM pml_internal.pml_refuse_spec(refusal, message, detail, hint);
+  END;
   SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
          v.version, v.executable, v.code_snippet, v.parameters_schema, v.parameters_explicit, v.capabilities_used,
          CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END AS tools_used,

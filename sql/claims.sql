@@ -129,16 +129,17 @@ BEGIN
     AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     PERFORM pml_internal.pml_name_taken(org, project, name,
-      format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
-             pml_internal.pml_free_name(org, project, name), name), format('It is an alias of "%s".', holder));
+      format('Use another name, for example "%s"%s.', pml_internal.pml_free_name(org, project, name),
+             pml_internal.pml_hint(format(', or free it: SELECT pml_release_alias(''%s'')', name), '')),
+      format('It is an alias of "%s".', holder));
   END IF;
   PERFORM FROM pml.capability_records r
   WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = place
     AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     PERFORM pml_internal.pml_name_taken(org, project, name,
-      format('Use another name, for example "%s", or change the existing one with pml_update.',
-             pml_internal.pml_free_name(org, project, name)));
+      format('Use another name, for example "%s"%s.', pml_internal.pml_free_name(org, project, name),
+             pml_internal.pml_hint(', or change the existing one with pml_update', '')));
   END IF;
 END
 $$;
