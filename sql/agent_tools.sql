@@ -120,6 +120,33 @@ CREATE FUNCTION pml_internal.pml_agent_tool_schema(tool text) RETURNS jsonb
 $$;
 COMMENT ON FUNCTION pml_internal.pml_agent_tool_schema(text) IS 'The input schema of an agent tool; NULL if there is none of that name';
 
+CREATE FUNCTION pml_internal.pml_check_bounds(given jsonb, properties jsonb) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  problem record;
+BEGIN
+  SELECT b.key, b.is_list, b.lowest, b.highest INTO problem
+  FROM (SELECT g.key, g.value, jsonb_typeof(g.value) = 'array' AS is_list,
+               (coalesce(p.schema -> 'minimum', p.schema -> 'minItems'))::numeric AS lowest,
+               (p.schema -> 'maximum')::numeric AS highest
+        FROM jsonb_each(given) AS g, LATERAL (SELECT properties -> g.key AS schema) AS p
+        WHERE p.schema ?| '{minimum,maximum,minItems}') AS b
+  WHERE CASE WHEN b.is_list THEN jsonb_array_length(b.value) < b.lowest
+             ELSE (b.value)::numeric < b.lowest OR (b.value)::numeric > b.highest END
+  ORDER BY b.key LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = CASE WHEN problem.is_list THEN format('"%s" must have at least %s items', problem.key, problem.lowest)
+                     WHEN problem.highest IS NULL THEN format('"%s" must be at least %s', problem.key, problem.lowest)
+                     ELSE format('"%s" must be from %s to %s', problem.key, problem.lowest, problem.highest) END,
+      HINT = 'The tool''s input schema says what it takes.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_check_bounds(jsonb, jsonb) IS
+  'An error if a number or a list isn''t within the bounds that its schema advertises';
+
 CREATE FUNCTION pml_internal.pml_check_arguments(tool text, args jsonb) RETURNS jsonb
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
@@ -134,8 +161,10 @@ BEGIN
   IF tool = 'cap_whois' AND given ? 'fqdn' THEN
     given := jsonb_build_object('name', given -> 'fqdn') || (given - 'fqdn');
   END IF;
-  RETURN pml_internal.pml_check_object(tool, given, pml_internal.pml_schema_keys(schema),
-           ARRAY(SELECT jsonb_array_elements_text(schema -> 'required')));
+  given := pml_internal.pml_check_object(tool, given, pml_internal.pml_schema_keys(schema),
+             ARRAY(SELECT jsonb_array_elements_text(schema -> 'required')));
+  PERFORM pml_internal.pml_check_bounds(given, schema -> 'properties');
+  RETURN given;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_check_arguments(text, jsonb) IS
@@ -146,9 +175,19 @@ CREATE FUNCTION pml_internal.pml_ask(tool text, args jsonb DEFAULT NULL, servers
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   given jsonb;
+  refusal text;
+  message text;
+  detail text;
+  hint text;
 BEGIN
   IF tool NOT IN ('pml_discover', 'pml_get_task_result') THEN
-    RETURN pml_internal.pml_cap(tool, args);
+    BEGIN
+      RETURN pml_internal.pml_cap(tool, args);
+    EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' THEN
+      GET STACKED DIAGNOSTICS refusal = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                              hint = PG_EXCEPTION_HINT;
+      PERFORM pml_internal.pml_refuse_spec(refusal, message, detail, hint);
+    END;
   END IF;
   given := pml_internal.pml_check_arguments(tool, args);
   IF tool = 'pml_discover' THEN

@@ -4,11 +4,12 @@ CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- What other clients call it.
-  id_key text := CASE WHEN jsonb_typeof(request) = 'object' AND NOT request ? 'capability'
-                      THEN (SELECT key FROM unnest('{capabilityId,capability_id}'::text[]) AS key WHERE request ? key LIMIT 1) END;
-  given jsonb := CASE WHEN id_key IS NULL THEN request
-                      ELSE request - id_key || jsonb_build_object('capability', request -> id_key) END;
+  -- Other clients call it by its id.
+  spellings text[] := ARRAY['capability', 'capabilityId', 'capability_id'];
+  specs text[] := CASE WHEN jsonb_typeof(request) = 'object' THEN ARRAY(
+    SELECT key FROM unnest(spellings) AS key WHERE jsonb_typeof(request -> key) <> 'null') END;
+  given jsonb := CASE WHEN request ?| spellings AND jsonb_typeof(request) = 'object'
+                      THEN request - spellings || jsonb_build_object('capability', request -> specs[1]) ELSE request END;
   -- Besides what agents may give, proxies say which tool was called, and which servers they have.
   checked jsonb := pml_internal.pml_check_object('The request', given,
     pml_internal.pml_schema_keys(pml_internal.pml_agent_tool_schema('pml_execute')), '{}',
@@ -17,6 +18,7 @@ DECLARE
     THEN pml_internal.pml_check_object('options', checked -> 'options', pml_internal.pml_schema_keys(
            pml_internal.pml_agent_tool_schema('pml_execute') #> '{properties,options}'), '{}') END;
   problem text := CASE
+    WHEN cardinality(specs) > 1 THEN format('Give either "%s" or "%s", not both', specs[1], specs[2])
     WHEN checked ? 'code' AND checked ? 'source' THEN 'Give either "code" or "source", not both'
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'
     WHEN checked ? 'source' AND checked ? 'capability' THEN 'Give either "source" or "capability", not both'
@@ -82,7 +84,7 @@ CREATE FUNCTION pml_internal.pml_begin_code(request jsonb) RETURNS jsonb
 DECLARE
   here_org text := pml_internal.pml_org();
   here_project text := pml_internal.pml_project();
-  new_name text := pml_internal.pml_check_name(request ->> 'name');
+  new_name text := pml_internal.pml_check_name(pml_internal.pml_given_name(request ->> 'name'));
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   args jsonb := coalesce(request -> 'args', '{}');
   code text := coalesce(request ->> 'code', pml_internal.pml_source_code(request -> 'source'));
@@ -98,8 +100,10 @@ BEGIN
   IF new_name IS NOT NULL THEN
     PERFORM pml_internal.pml_check_not_recursive(code, new_name);
     PERFORM pml_internal.pml_check_same_code(existing.display_name, new_name);
-    -- A clash with a tool's name is reported after the run, which needs no name.
-    PERFORM pml_internal.pml_check_name_untaken(here_org, here_project, new_name, existing.id);
+    -- Known now, so not after a run with all its effects. What has the name already keeps it.
+    IF existing.display_name IS DISTINCT FROM new_name THEN
+      PERFORM pml_internal.pml_check_name_free(here_org, here_project, new_name, existing.id);
+    END IF;
     IF pml_internal.pml_is_taken(new_name, existing.id) THEN
       PERFORM pml_internal.pml_name_taken(here_org, here_project, new_name);
     END IF;
@@ -126,13 +130,24 @@ CREATE FUNCTION pml_internal.pml_begin_capability(request jsonb, spec text) RETU
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  located pml_internal.pml_located := pml_internal.pml_locate(spec);
+  located pml_internal.pml_located;
+  refusal text;
+  message text;
+  detail text;
+  hint text;
   timeout bigint := (request #>> '{options,timeout}')::bigint;
   ran record;
   args jsonb;
   dag jsonb;
   plan jsonb;
 BEGIN
+  BEGIN
+    located := pml_internal.pml_locate(spec);
+  EXCEPTION WHEN SQLSTATE 'PM001' OR SQLSTATE 'PM002' THEN
+    GET STACKED DIAGNOSTICS refusal = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                            hint = PG_EXCEPTION_HINT;
+    PERFORM pml_internal.pml_refuse_spec(refusal, message, detail, hint);
+  END;
   SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
          v.version, v.executable, v.code_snippet, v.parameters_schema, v.parameters_explicit, v.capabilities_used,
          CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END AS tools_used,

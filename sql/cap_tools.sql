@@ -101,6 +101,7 @@ CREATE FUNCTION pml_internal.pml_cap_answer(action text, given jsonb) RETURNS js
 DECLARE
   source text;
   target text;
+  former text;
 BEGIN
   CASE action
     WHEN 'lookup' THEN RETURN pml_internal.pml_cap_lookup(given ->> 'name');
@@ -110,10 +111,13 @@ BEGIN
       source := pml_internal.pml_as_fqdn(given ->> 'name');
       RETURN pml_internal.pml_cap_history(source, (given ->> 'limit')::bigint, (given ->> 'offset')::bigint);
     WHEN 'rename' THEN
-      target := pml_internal.pml_rename(given ->> 'name', given ->> 'new_name', given ->> 'description',
+      target := (pml_internal.pml_locate(given ->> 'name')).fqdn;
+      former := pml_internal.pml_rename_record(target, given ->> 'name', given ->> 'new_name', given ->> 'description',
                   CASE WHEN given ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(given -> 'tags')) END,
                   given ->> 'visibility');
-      RETURN pml_internal.pml_cap_named(target) || jsonb_build_object('previous_name', given ->> 'name');
+      RETURN (SELECT n.named || CASE WHEN n.named ->> 'name' = former THEN '{}'
+                                     ELSE jsonb_build_object('previous_name', former) END
+              FROM (SELECT pml_internal.pml_cap_named(target) AS named) AS n);
     WHEN 'fork' THEN
       source := pml_internal.pml_as_fqdn(given ->> 'source');
       target := pml_internal.pml_fork(source, given ->> 'name');

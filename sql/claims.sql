@@ -76,11 +76,32 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_tool_called(text, text, text) IS
   'The tool of this scope or of a base server that has this name in any spelling; NULL if there is none';
 
+CREATE FUNCTION pml_internal.pml_tool_named(org text, project text, name text) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  plain text := regexp_replace(name, '^(cap:)+', '');
+BEGIN
+  IF strpos(plain, ':') > 0 THEN
+    RETURN pml_internal.pml_tool_called(org, project, plain);
+  END IF;
+  IF strpos(plain, '__') = 0 THEN
+    RETURN NULL;
+  END IF;
+  RETURN coalesce(
+    (SELECT n.name FROM pml.tool_names n
+     WHERE n.tool_name = plain AND n.org = pml_tool_named.org AND n.project = pml_tool_named.project AND n.kind = 'tool'),
+    pml_internal.pml_tool_called(org, project, regexp_replace(plain, '^(?:mcp__)?(.+?)__', '\1:')));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_tool_named(text, text, text) IS
+  'As pml_tool_called, also for the tool''s wire name, the latter without mcp__, and names with the prefix cap:';
+
 CREATE FUNCTION pml_internal.pml_check_name_free(org text, project text, name text, own_fqdn text) RETURNS void
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  tool text := pml_internal.pml_tool_called(org, project, name);
+  tool text := pml_internal.pml_tool_named(org, project, name);
 BEGIN
   IF tool IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'PM003',
@@ -108,16 +129,17 @@ BEGIN
     AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     PERFORM pml_internal.pml_name_taken(org, project, name,
-      format('Use another name, for example "%s", or free it: SELECT pml_release_alias(''%s'').',
-             pml_internal.pml_free_name(org, project, name), name), format('It is an alias of "%s".', holder));
+      format('Use another name, for example "%s"%s.', pml_internal.pml_free_name(org, project, name),
+             pml_internal.pml_hint(format(', or free it: SELECT pml_release_alias(''%s'')', name), '')),
+      format('It is an alias of "%s".', holder));
   END IF;
   PERFORM FROM pml.capability_records r
   WHERE pml_internal.pml_scoped(r.org, r.project, r.display_name) = place
     AND r.deleted_at IS NULL AND r.id IS DISTINCT FROM own_fqdn;
   IF FOUND THEN
     PERFORM pml_internal.pml_name_taken(org, project, name,
-      format('Use another name, for example "%s", or change the existing one with pml_update.',
-             pml_internal.pml_free_name(org, project, name)));
+      format('Use another name, for example "%s"%s.', pml_internal.pml_free_name(org, project, name),
+             pml_internal.pml_hint(', or change the existing one with pml_update', '')));
   END IF;
 END
 $$;

@@ -13,7 +13,8 @@ BEGIN
     INSERT INTO pml.capability_records AS new
       (display_name, org, project, record_type, code_snippet, parameters_schema, description, tags, tools_used,
        routing, routing_explicit, code_url, output_schema, source, parent_id, forked_from, change_summary)
-    SELECT pml_fork.name, pml_internal.pml_org(), pml_internal.pml_project(), r.record_type, v.code_snippet,
+    SELECT CASE WHEN r.record_type = 'mcp-server' THEN pml_fork.name ELSE pml_internal.pml_given_name(pml_fork.name) END,
+           pml_internal.pml_org(), pml_internal.pml_project(), r.record_type, v.code_snippet,
            CASE WHEN v.parameters_explicit THEN v.parameters_schema END, r.description, r.tags, '{}', r.routing,
            r.routing_explicit, v.code_url, CASE WHEN v.output_explicit THEN v.output_schema END, v.source, r.id, r.id,
            format('Forked from %s version %s', pml_internal.pml_scoped(r.org, r.project, r.display_name), v.version)

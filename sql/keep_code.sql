@@ -36,14 +36,22 @@ CREATE FUNCTION pml_internal.pml_note_tools(fqdn text, tasks jsonb) RETURNS void
 DECLARE
   called text[] := ARRAY(SELECT DISTINCT task ->> 'target' FROM jsonb_array_elements(tasks) AS task
                          WHERE task ->> 'kind' = 'tool' AND task ->> 'target' LIKE '%_:_%');
+  -- Those that the code doesn't name, so that they aren't among its capabilities_used.
+  dynamic text[] := ARRAY(
+    SELECT DISTINCT task ->> 'target'
+    FROM jsonb_array_elements(tasks) AS task JOIN pml.capability_records r ON r.id = pml_note_tools.fqdn
+    WHERE task ->> 'kind' = 'capability' AND task ->> 'target' <> ALL (r.capabilities_used));
 BEGIN
+  IF dynamic <> '{}' THEN
+    called := ARRAY(SELECT jsonb_array_elements_text(pml_internal.pml_called(dynamic, called) -> 'tools'));
+  END IF;
   UPDATE pml.capability_records r
   SET tools_used = r.tools_used || ARRAY(SELECT tool FROM unnest(called) AS tool WHERE tool <> ALL (r.tools_used))
   WHERE r.id = fqdn AND NOT r.tools_used @> called;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_note_tools(text, jsonb) IS
-  'Adds tools that a run called dynamically (mcp[x]) to tools_used';
+  'Adds tools that a run called dynamically (mcp[x]), itself or through capabilities, to tools_used, which routing follows';
 
 CREATE FUNCTION pml_internal.pml_keep_code(
     wanted pml.capability_records, hash text, OUT fqdn text, OUT is_new boolean)

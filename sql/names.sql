@@ -36,6 +36,25 @@ CREATE FUNCTION pml_internal.pml_check_name(name text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_name_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_check_name(text) IS 'The name, if it is valid for a capability; else an error';
 
+CREATE FUNCTION pml_internal.pml_given_name(name text) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  -- Where a spec is read, the prefix stands for nothing either.
+  plain text := regexp_replace(name, '^(cap:)+', '');
+BEGIN
+  IF starts_with(plain, 'mcp:') THEN
+    RAISE EXCEPTION USING ERRCODE = 'PM004',
+      MESSAGE = format('Invalid capability name: "%s". The namespace mcp is for servers.', pml_internal.pml_excerpt(plain)),
+      HINT = 'Use another namespace, for example "fs:read_json"'
+        || pml_internal.pml_hint('; pml_register_server registers a server.', '.');
+  END IF;
+  RETURN plain;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_given_name(text) IS
+  'The name that a user or agent gives to a capability, without the prefix cap:; an error if it is a server''s';
+
 CREATE FUNCTION pml_internal.pml_is_valid_name(name text) RETURNS boolean
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_is_valid_name_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_is_valid_name(text) IS 'Whether this is a display name, reserved forms included';

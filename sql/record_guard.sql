@@ -116,7 +116,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'PM006',
       MESSAGE = format('Only the creator of capability "%s" may make it %s', old.display_name, new.visibility),
       DETAIL = 'You would no longer see it.',
-      HINT = 'Ask its creator, or copy it with pml_fork: the copy is yours.';
+      HINT = format('Ask its creator, or copy it with %s: the copy is yours.', pml_internal.pml_hint('pml_fork', 'cap_fork'));
   END IF;
   IF new.record_type = 'capability' AND new.version = 1 AND new.forked_from IS NULL AND new.deleted_at IS NULL THEN
     same := pml_internal.pml_name_of_same_code(new);

@@ -17,6 +17,7 @@ DECLARE
   wanted pml.capability_records;
   kept record;
 BEGIN
+  pml_register.name := pml_internal.pml_given_name(pml_register.name);
   IF num_nonnulls(pml_register.code, pml_register.source) <> 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_register needs code or a source, and not both',
       HINT = 'For example: SELECT pml_register(''return args.a + args.b'', name => ''math:add'').';

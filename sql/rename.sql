@@ -1,5 +1,29 @@
 -- Renaming; old names become aliases.
 
+CREATE FUNCTION pml_internal.pml_rename_record(
+    target text, spec text, new_name text, description text, tags text[], visibility text) RETURNS text
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  former text := (SELECT pml_internal.pml_name_here(r.org, r.project, r.display_name)
+                  FROM pml.capability_records r WHERE r.id = target);
+BEGIN
+  PERFORM pml_internal.pml_check_visibility(pml_rename_record.visibility);
+  UPDATE pml.capability_records r
+  SET display_name = coalesce(CASE WHEN r.record_type = 'mcp-server' THEN pml_rename_record.new_name
+                                   ELSE pml_internal.pml_given_name(pml_rename_record.new_name) END, r.display_name),
+      description = coalesce(pml_rename_record.description, r.description),
+      tags = coalesce(pml_rename_record.tags, r.tags),
+      visibility = coalesce(pml_rename_record.visibility, r.visibility)
+  WHERE r.id = target;
+  PERFORM pml_internal.pml_check_changed(FOUND, spec, target);
+  RETURN former;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_rename_record(text, text, text, text, text[], text) IS
+  'pml_rename of the record with this FQDN; returns the name that it had';
+
 CREATE FUNCTION pml_internal.pml_rename(
     name text, new_name text DEFAULT NULL, description text DEFAULT NULL, tags text[] DEFAULT NULL,
     visibility text DEFAULT NULL)
@@ -14,14 +38,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_rename needs a name',
       HINT = 'For example: SELECT pml_rename(''fs:read'', ''fs:read_json'').';
   END IF;
-  PERFORM pml_internal.pml_check_visibility(pml_rename.visibility);
-  UPDATE pml.capability_records r
-  SET display_name = coalesce(pml_rename.new_name, r.display_name),
-      description = coalesce(pml_rename.description, r.description),
-      tags = coalesce(pml_rename.tags, r.tags),
-      visibility = coalesce(pml_rename.visibility, r.visibility)
-  WHERE r.id = target;
-  PERFORM pml_internal.pml_check_changed(FOUND, pml_rename.name, target);
+  PERFORM pml_internal.pml_rename_record(target, pml_rename.name, pml_rename.new_name, pml_rename.description,
+                                         pml_rename.tags, pml_rename.visibility);
   RETURN target;
 END
 $$;

@@ -86,6 +86,31 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_claim_keep_tool_name() IS
   'Trigger: keeps the wire names of capabilities in step with claims';
 
+CREATE FUNCTION pml_internal.pml_release_to_tool(org text, project text, tool_id text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  place text := pml_internal.pml_scoped(org, project, pml_internal.pml_spelling(tool_id));
+  former record;
+BEGIN
+  FOR former IN
+    SELECT a.alias, a.target_fqdn
+    FROM pml.tool_names n
+    JOIN pml.capability_aliases a ON a.org = n.org AND a.project = n.project AND a.alias = n.name
+    WHERE pml_internal.pml_scoped(n.org, n.project, pml_internal.pml_spelling(n.name)) = place AND n.kind = 'capability'
+  LOOP
+    -- Locks the record first, as a rename does, to avoid deadlocks.
+    PERFORM FROM pml.capability_records r WHERE r.id = former.target_fqdn FOR NO KEY UPDATE;
+    DELETE FROM pml.capability_aliases a
+    WHERE a.org = pml_release_to_tool.org AND a.project = pml_release_to_tool.project AND a.alias = former.alias
+      AND a.target_fqdn = former.target_fqdn;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_release_to_tool(text, text, text) IS
+  'Releases the aliases that are the name of this tool in any spelling: an alias never stands for a tool (internal)';
+
 CREATE FUNCTION pml_internal.pml_tool_keep_tool_name() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -99,6 +124,10 @@ BEGIN
       AND NOT EXISTS (SELECT FROM pml.tool_schema s
                       WHERE s.org = OLD.org AND s.project = OLD.project AND s.tool_id = OLD.tool_id);
     RETURN NULL;
+  END IF;
+  IF TG_OP = 'INSERT' THEN
+    -- Before the wire name is taken, which the alias may have.
+    PERFORM pml_internal.pml_release_to_tool(NEW.org, NEW.project, NEW.tool_id);
   END IF;
   NEW.tool_name := pml_internal.pml_take_tool_name(NEW.org, NEW.project, 'tool', NEW.tool_id, NULL);
   RETURN NEW;

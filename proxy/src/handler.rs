@@ -106,7 +106,10 @@ impl Handler {
         let (kind, answered) = match Builtin::find(&request.name) {
             Some(Builtin::Execute) => ("code", run::execute(job, arguments).await),
             Some(Builtin::Ask(tool)) => {
-                ("builtin", Ok(self.app.tools.ask(&job.caller, &tool, arguments).await.into()))
+                let asked = self.app.tools.ask(&job.caller, &tool, arguments).await;
+                // It holds the steps, for whose end the reporter waits.
+                drop(job);
+                ("builtin", Ok(asked.into()))
             }
             None => {
                 let input = Input { responses: request.input_responses, state: request.request_state };

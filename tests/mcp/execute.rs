@@ -439,3 +439,20 @@ fn arguments_keep_the_order_of_their_keys() {
     let stored = format!("{},\"nul\":\"\\ufffd\"}}", &wanted[..wanted.len() - 1]);
     assert!(traced.contains(&stored), "{traced} doesn't contain {stored}");
 }
+
+#[test]
+fn a_capability_that_is_called_dynamically_takes_its_routing_along() {
+    let database = Database::new();
+    database
+        .connect()
+        .batch_execute(
+            "SELECT pml_register_server('files', 'local', visibility => 'project');
+             SELECT pml_register('if (args.path) await mcp.files.read({}); return 1', 'p:read', visibility => 'project')",
+        )
+        .unwrap();
+    let proxy = Proxy::start(&database);
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let code = "const n = ['p:read'][0]; return await capabilities[n]({})";
+    agent.ask("pml_execute", json!({"code": code, "name": "p:dynamic"}));
+    assert_eq!(agent.ask("cap_lookup", json!({"name": "p:dynamic"}))["routing"], "local");
+}

@@ -179,10 +179,89 @@ fn what_is_wrong_is_said_with_what_there_is() {
 }
 
 #[test]
-fn limits_out_of_range_are_brought_into_it() {
+fn numbers_and_lists_out_of_the_advertised_range_are_refused() {
     let mut db = database();
-    for args in [json!({"limit": -5}), json!({"offset": -5}), json!({"limit": 999_999_999})] {
-        cap(&mut db, "cap_list", &args);
+    for (tool, args, message) in [
+        ("cap_list", json!({"limit": -5}), "\"limit\" must be from 0 to 500"),
+        ("cap_list", json!({"limit": 501}), "\"limit\" must be from 0 to 500"),
+        ("cap_list", json!({"offset": -5}), "\"offset\" must be at least 0"),
+        ("cap_history", json!({"name": "fs:read", "limit": 501}), "\"limit\" must be from 0 to 500"),
+        (
+            "cap_merge",
+            json!({"sources": ["fs:read"], "name": "fs:one"}),
+            "\"sources\" must have at least 2 items",
+        ),
+        ("pml_discover", json!({"intent": "x", "limit": 0}), "\"limit\" must be from 1 to 200"),
+        ("pml_discover", json!({"intent": "x", "min_score": 1.5}), "\"min_score\" must be from 0 to 1"),
+        (
+            "pml_get_task_result",
+            json!({"workflow_id": "x", "task_id": "t", "limit": 0}),
+            "\"limit\" must be at least 1",
+        ),
+    ] {
+        let error = db.query_one("SELECT pml_ask($1, $2)", &[&tool, &args]).unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!((error.code().code(), error.message()), ("22023", message), "{tool} {args}");
+    }
+    for limit in [0, 500] {
+        cap(&mut db, "cap_list", &json!({"limit": limit}));
+    }
+}
+
+#[test]
+fn a_rename_tells_the_name_before_it_and_only_if_there_was_one() {
+    let mut db = database();
+    let renamed = cap(&mut db, "cap_rename", &json!({"name": "cap:fs:read", "new_name": "cap:fs:load"}));
+    assert_eq!((&renamed["name"], &renamed["previous_name"]), (&json!("fs:load"), &json!("fs:read")));
+    let again = cap(&mut db, "cap_rename", &json!({"name": "fs:read", "new_name": "fs:fetch"}));
+    assert_eq!(again["previous_name"], "fs:load");
+    for args in [json!({"description": "loads"}), json!({"new_name": "fs:fetch"})] {
+        let mut args = args;
+        args["name"] = json!("fs:fetch");
+        let same = cap(&mut db, "cap_rename", &args);
+        assert_eq!(same.get("previous_name"), None, "{args}");
+    }
+}
+
+#[test]
+fn the_prefix_of_a_spec_is_no_part_of_a_name() {
+    let mut db = database();
+    for (tool, args, name) in [
+        ("cap_rename", json!({"name": "fs:size", "new_name": "cap:fs:length"}), "fs:length"),
+        ("cap_fork", json!({"source": "fs:read", "name": "cap:fs:copy"}), "fs:copy"),
+        (
+            "cap_merge",
+            json!({"sources": ["fs:read", "fs:length"], "name": "cap:cap:fs:both", "code": "return 8"}),
+            "fs:both",
+        ),
+    ] {
+        assert_eq!(cap(&mut db, tool, &args)["name"], name, "{tool}");
+    }
+    db.batch_execute("SELECT pml_register('return 9', 'cap:fs:nine')").unwrap();
+    let plan: Value = db
+        .query_one("SELECT pml_begin('{\"code\": \"return 10\", \"name\": \"cap:fs:ten\"}')", &[])
+        .unwrap()
+        .get(0);
+    assert_eq!(plan["name"], "fs:ten");
+    assert_eq!(db.number("SELECT count(*) FROM pml_list(pattern => 'cap:*')"), 0);
+    assert_eq!(db.number("SELECT count(*) FROM pml_list(pattern => 'fs:nine')"), 1);
+    let error = db.refusal("SELECT pml_register('return 9', 'cap:fs:copy')");
+    assert_eq!(error.code().code(), "PM003", "{}", error.message());
+}
+
+#[test]
+fn the_namespace_of_servers_is_refused_for_what_it_is() {
+    let mut db = database();
+    for statement in [
+        "SELECT pml_register('return 9', 'mcp:foo')",
+        "SELECT pml_rename('fs:read', 'mcp:foo')",
+        "SELECT pml_fork('fs:read', 'cap:mcp:foo')",
+        "SELECT pml_merge(ARRAY['fs:read', 'fs:size'], 'mcp:foo', 'return 8')",
+        "SELECT pml_begin('{\"code\": \"return 10\", \"name\": \"mcp:foo\"}')",
+    ] {
+        let error = db.refusal(statement);
+        let message = "Invalid capability name: \"mcp:foo\". The namespace mcp is for servers.";
+        assert_eq!((error.code().code(), error.message()), ("PM004", message), "{statement}");
     }
 }
 

@@ -25,9 +25,15 @@ fn a_tools_name_is_refused_in_every_spelling_and_by_every_way() {
         "SELECT pml_register('return 1', 'a:a'); SELECT pml_register('return args.text', 'a:b')",
     )
     .unwrap();
-    for name in
-        ["filesystem:read_text_file", "filesystem:readTextFile", "filesystem:listDir", "filesystem:list_dir"]
-    {
+    for name in [
+        "filesystem:read_text_file",
+        "filesystem:readTextFile",
+        "filesystem:listDir",
+        "filesystem:list_dir",
+        "mcp__filesystem__read_text_file",
+        "filesystem__read_text_file",
+        "filesystem__listDir",
+    ] {
         for statement in [
             format!("SELECT pml_register('return 2', '{name}')"),
             format!(
@@ -76,9 +82,28 @@ fn the_tools_of_base_servers_count_everywhere() {
 }
 
 #[test]
-fn a_run_under_a_tools_name_succeeds_and_says_why_it_has_no_name() {
+fn a_run_under_a_tools_name_is_refused_before_it_has_effects() {
     let mut db = with_tools();
-    let answer = db.run(&json!({"code": "return 7", "name": "filesystem:read_text_file"}), &json!(7));
+    for name in ["filesystem:read_text_file", "filesystem:readTextFile", "mcp__filesystem__listDir"] {
+        let request = json!({"code": "return 7", "name": name}).to_string();
+        let error = db.refusal(&format!("SELECT pml_begin('{request}')"));
+        let message =
+            format!("Capability name '{name}' is the name of a server's tool in scope local.default");
+        assert_eq!((error.code().code(), error.message()), ("PM003", message.as_str()));
+    }
+    assert_eq!(db.number("SELECT count(*) FROM pml.workflow_state"), 0);
+}
+
+#[test]
+fn a_run_during_which_the_tool_arrives_says_why_it_has_no_name() {
+    let mut db = Database::new().connect();
+    let request = json!({"code": "return 7", "name": "filesystem:read_text_file"});
+    let plan: Value = db.query_one("SELECT pml_begin($1)", &[&request]).unwrap().get(0);
+    db.batch_execute(TOOLS).unwrap();
+    let workflow = plan["workflow_id"].as_str().unwrap();
+    let outcome = json!({"success": true, "result": 7});
+    let answer: Value =
+        db.query_one("SELECT pml_finish($1::text::uuid, $2)", &[&workflow, &outcome]).unwrap().get(0);
     assert_eq!((&answer["status"], &answer["result"]), (&json!("success"), &json!(7)));
     let warning = answer["warning"].as_str().unwrap();
     assert!(
@@ -86,6 +111,16 @@ fn a_run_under_a_tools_name_succeeds_and_says_why_it_has_no_name() {
         "{warning}"
     );
     assert!(answer["capabilityName"].as_str().unwrap().starts_with("unnamed_"), "{answer}");
+}
+
+#[test]
+fn what_had_its_name_before_the_tool_runs_under_it() {
+    let mut db = Database::new().connect();
+    db.batch_execute("SELECT pml_register('return 7', 'filesystem:read_text_file')").unwrap();
+    db.batch_execute(TOOLS).unwrap();
+    let answer = db.run(&json!({"code": "return 7", "name": "filesystem:read_text_file"}), &json!(7));
+    assert_eq!(answer["capabilityName"], "filesystem:read_text_file", "{answer}");
+    assert_eq!(answer.get("warning"), None);
 }
 
 #[test]
@@ -135,6 +170,35 @@ fn when_the_server_comes_later_the_tool_wins_in_new_code_and_the_clash_is_shown(
     // What is shown can be saved again without becoming a call of the tool.
     let shown = db.text("SELECT pml_code('old:caller')", &[]).unwrap();
     assert!(linked(&mut db, &shown).contains(&fqdn), "{shown}");
+}
+
+#[test]
+fn an_alias_gives_way_to_a_tool_that_comes_later() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SET client_min_messages = error;
+         SELECT pml_register('return 1', 'filesystem:read_text_file'); SELECT pml_rename('filesystem:read_text_file', 'fs:read');
+         SELECT pml_register('return 2', 'filesystem:list-dir'); SELECT pml_rename('filesystem:list-dir', 'fs:list')",
+    )
+    .unwrap();
+    db.batch_execute(TOOLS).unwrap();
+    for former in ["filesystem:read_text_file", "filesystem:list-dir"] {
+        assert_eq!(db.refusal(&format!("SELECT pml_resolve('{former}')")).code().code(), "PM001", "{former}");
+        let claims = format!("SELECT count(*) FROM pml.name_claims WHERE name = '{former}'");
+        assert_eq!(db.number(&claims), 0, "{former}");
+    }
+    assert_eq!(
+        db.texts("SELECT tool_name FROM pml_tools() WHERE kind = 'tool' ORDER BY tool_name"),
+        ["mcp__filesystem__listDir", "mcp__filesystem__read_text_file"]
+    );
+    // The capabilities stay, with their names and what was renamed.
+    assert_eq!(
+        db.texts("SELECT name FROM pml_list(sort_by => 'name') ORDER BY name"),
+        ["fs:list", "fs:read"]
+    );
+    assert_eq!(db.number("SELECT count(*) FROM pml.capability_rename_history"), 2);
+    // Listing the same tools again changes nothing.
+    assert_eq!(db.number(&TOOLS.replace("SELECT pml", "SELECT 0::bigint + pml")), 0);
 }
 
 #[test]

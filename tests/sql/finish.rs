@@ -524,3 +524,35 @@ fn tools_that_only_the_run_shows_are_kept_with_the_code() {
         .get(0);
     assert_eq!(plan["tools"], json!(["net:get", "files:read"]));
 }
+
+#[test]
+fn routing_follows_capabilities_that_only_the_run_shows() {
+    let mut db = Database::new().connect();
+    db.batch_execute(
+        "SELECT pml_register_server('files', 'local');
+         SELECT pml_register('return await mcp.files.read({})', 'p:read');
+         SELECT pml_register('return await mcp.p.read({})', 'p:outer'); SELECT pml_register('return 1', 'p:plain')",
+    )
+    .unwrap();
+    let fqdn = |db: &mut Client, name: &str| db.text("SELECT pml_resolve($1)", &[&name]).unwrap();
+    let (outer, plain) = (fqdn(&mut db, "p:outer"), fqdn(&mut db, "p:plain"));
+    for (name, targets, tools, routing) in [
+        ("a:local", vec![plain.clone(), format!("{outer}@v1")], json!(["net:get", "files:read"]), "local"),
+        ("a:cloud", vec![plain.clone(), "not.an.fqdn".to_owned()], json!(["net:get"]), "cloud"),
+    ] {
+        let code = format!("await mcp.net.get({{}}); return capabilities[args.name]({{}}, '{name}')");
+        let plan: Value =
+            db.query_one("SELECT pml_begin($1)", &[&json!({"code": code, "name": name})]).unwrap().get(0);
+        let tasks: Vec<Value> = targets
+            .iter()
+            .map(|target| json!({"kind": "capability", "target": target, "success": true, "run": {"success": true, "fqdn": target}}))
+            .collect();
+        db.query_one(
+            "SELECT pml_finish($1::text::uuid, $2)",
+            &[&plan["workflow_id"].as_str().unwrap(), &json!({"success": true, "tasks": tasks})],
+        )
+        .unwrap();
+        let whois: Value = db.query_one("SELECT pml_whois($1)", &[&name]).unwrap().get(0);
+        assert_eq!((&whois["tools_used"], &whois["routing"]), (&tools, &json!(routing)), "{name}");
+    }
+}

@@ -161,7 +161,8 @@ fn a_tool_prefix_and_an_fqdn_without_its_hash_are_understood() {
         assert_eq!(db.text("SELECT pml_resolve($1)", &[&spec]).unwrap(), fqdn, "{spec}");
     }
     // A name of its own comes first.
-    let own = db.text("SELECT pml_register('return 2', 'cap:fs:read')", &[]).unwrap();
+    let own = "INSERT INTO pml.capability_records (display_name, code_snippet) VALUES ('cap:fs:read', 'return 2') RETURNING id";
+    let own = db.text(own, &[]).unwrap();
     assert_eq!(db.text("SELECT pml_resolve('cap:fs:read')", &[]).unwrap(), own);
     // The FQDN is that of its birth, so it stays when the name changes.
     db.batch_execute("SELECT pml_rename('fs:read', 'fs:load'); SELECT pml_register('return 3', 'fs:read_b')")
