@@ -60,7 +60,9 @@ DECLARE
   spelling text := CASE WHEN strpos(base, '.') > 0 THEN base ELSE pml_internal.pml_spelling(base) END;
   named jsonb := CASE WHEN NOT pml_internal.pml_is_fqdn(base) THEN pml_internal.pml_capabilities_named(
                    pml_internal.pml_org(), pml_internal.pml_project(), ARRAY[base, spelling]) END;
-  fqdn jsonb := CASE WHEN named IS NULL THEN to_jsonb(base) ELSE coalesce(named -> base, named -> spelling) END;
+  fqdn jsonb := CASE WHEN named IS NULL THEN to_jsonb(base) ELSE coalesce(named -> base, named -> spelling,
+                  -- The older form with "cap:".
+                  CASE WHEN base LIKE 'cap:%' THEN to_jsonb((pml_internal.pml_locate_quietly(base || '@latest')).fqdn) END) END;
   key text := (fqdn #>> '{}') || substr(pml_callable.name, length(base) + 1);
   called jsonb;
 BEGIN

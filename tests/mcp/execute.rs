@@ -399,6 +399,34 @@ fn a_capability_may_be_named_only_when_the_code_runs() {
     assert!(db.text(unresolved, &[]).unwrap().contains("only at run time"));
     // Counted like any other call.
     assert_eq!(db.number("SELECT usage_count FROM pml_lookup('math:next')"), 5);
+    // With the older prefix, by a former name, and as a member of mcp.
+    db.batch_execute("SELECT pml_rename('math:next', 'math:following')").unwrap();
+    let code = "const told = [];
+        for (const name of ['cap:math:following', 'cap:math:next', 'cap:no:such', 'math:next']) {
+          try { told.push(await capabilities[name]({ n: 4 })) } catch (e) { told.push(e.message) }
+        }
+        for (const [a, b] of [['math', 'following'], ['math', 'next'], ['their', 'own'], ['no', 'such']]) {
+          try { told.push(await mcp[a][b]({ n: 4 })) } catch (e) { told.push(e.message.slice(0, 34)) }
+        }
+        return told";
+    let answer = agent.ask("pml_execute", json!({"code": code}));
+    assert_eq!(
+        answer["result"],
+        json!([
+            5,
+            5,
+            missing("cap:no:such"),
+            5,
+            5,
+            5,
+            "their:own: there is no server \"the",
+            "no:such: there is no server \"no\"; "
+        ]),
+        "{answer}"
+    );
+    let tasks = answer["dag"]["tasks"].as_array().unwrap();
+    assert_eq!((&tasks[4]["name"], &tasks[4]["kind"]), (&json!("math:following"), &json!("capability")));
+    assert_eq!((&tasks[7]["name"], &tasks[7]["kind"]), (&json!("no:such"), &json!("tool")));
 }
 
 #[test]

@@ -125,7 +125,8 @@ fn what_is_gone_has_a_stand_in_that_tells_no_name_of_others() {
 #[test]
 fn neither_properties_of_a_capability_nor_the_source_of_functions_tell_fqdns() {
     let database = Database::new();
-    register(&mut database.connect(), "p:rd2", "return args.path");
+    let mut db = database.connect();
+    register(&mut db, "p:rd2", "return args.path");
     let proxy = Proxy::start(&database);
     let agent = Agent::connect(&proxy.url, Era::Stateless);
     let result = |code: &str| agent.ask("pml_execute", json!({"code": code}))["result"].clone();

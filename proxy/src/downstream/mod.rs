@@ -96,6 +96,11 @@ impl Downstreams {
         enabled.map(|server| server.name.clone()).collect()
     }
 
+    /// Whether a server of this name is configured.
+    pub fn has(&self, server: &str) -> bool {
+        self.0.servers.contains_key(server)
+    }
+
     /// A server's tools. Starts it if needed; while it is down, the last list.
     pub async fn list(&self, server: &str) -> Result<Arc<Vec<Tool>>, DownstreamError> {
         let server = self.server(server)?;

@@ -117,7 +117,7 @@ impl<'s> Calls<'s> {
         if let Some(nested) = found.capabilities.lock().get(&call.target) {
             return Ok(Some(Callee::Found(nested.clone())));
         }
-        if call.kind != CallKind::Capability || self.is_missing(&call.target) {
+        if (call.kind == CallKind::Tool && self.has_server(&call.target)) || self.is_missing(&call.target) {
             return Ok(None);
         }
         let known = found.keys.lock().get(&call.target).cloned();
@@ -137,6 +137,11 @@ impl<'s> Calls<'s> {
             }
         };
         Ok(key.and_then(|key| found.capabilities.lock().get(&key).cloned()).map(Callee::Found))
+    }
+
+    /// Whether the target is of a server, or of none at all: `mcp[a][b]` may also be a capability, known only at run time.
+    fn has_server(&self, target: &str) -> bool {
+        target.split_once(':').is_none_or(|(server, _)| self.shared.app.servers.has(server))
     }
 
     /// Whether the target is a capability that was deleted or can't be seen.
@@ -160,7 +165,12 @@ impl<'s> Calls<'s> {
                 node: call.node.clone(),
                 kind: if nested.is_some() || is_missing { TaskKind::Capability } else { call.kind.into() },
                 target: match nested {
-                    Some(nested) if call.kind == CallKind::Capability => nested.fqdn.clone(),
+                    // Linked code calls it by its FQDN already, maybe with a version.
+                    Some(nested)
+                        if call.kind == CallKind::Capability || !call.target.starts_with(&nested.fqdn) =>
+                    {
+                        nested.fqdn.clone()
+                    }
                     _ => call.target.clone(),
                 },
                 args: call.args.clone(),
