@@ -162,7 +162,7 @@ fn not_found(spec: &Spec<'_>) -> Report {
         detail: None,
         hint: Some(suggestion.map_or_else(
             || {
-                "pml_list(), over MCP cap_list, shows what there is in the current scope (pml.org, pml.project)."
+                "pml_list() shows what there is in the current scope (pml.org, pml.project)."
                     .to_owned()
             },
             |name| format!("Did you mean \"{name}\"?"),
