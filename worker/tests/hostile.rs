@@ -1,4 +1,4 @@
-//! Point 7: every program in `hostile/` ends as its first line says, and none of them disturbs another tenant's runs.
+//! Every program in `hostile/` ends as its first line says, and none of them disturbs another tenant's runs.
 
 mod support;
 
