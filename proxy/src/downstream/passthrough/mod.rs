@@ -1,5 +1,5 @@
-//! The server side of the fast path (the client side is `http/passthrough`): calls forwarded unparsed, bypassing rmcp. Their
-//! clients can't be notified or asked, so no other task is involved.
+//! The server side of the fast path: calls forwarded unparsed, bypassing rmcp. Their clients can't be notified or asked, so no
+//! other task is involved. The client side, `http/passthrough`, says what both together save.
 
 mod http;
 mod stdin;
