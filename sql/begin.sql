@@ -5,11 +5,11 @@ CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   -- Other clients call it by its id.
-  spellings text[] := ARRAY['capability', 'capabilityId', 'capability_id'];
-  specs text[] := CASE WHEN jsonb_typeof(request) = 'object' THEN ARRAY(
-    SELECT key FROM unnest(spellings) AS key WHERE jsonb_typeof(request -> key) <> 'null') END;
-  given jsonb := CASE WHEN request ?| spellings AND jsonb_typeof(request) = 'object'
-                      THEN request - spellings || jsonb_build_object('capability', request -> specs[1]) ELSE request END;
+  id_key text := CASE WHEN jsonb_typeof(request) <> 'object' THEN NULL WHEN request ? 'capabilityId' THEN 'capabilityId'
+                      WHEN request ? 'capability_id' THEN 'capability_id' END;
+  has_both boolean := id_key IS NOT NULL AND request -> id_key <> 'null' AND coalesce(request -> 'capability', 'null') <> 'null';
+  given jsonb := CASE WHEN id_key IS NULL THEN request WHEN request -> id_key = 'null' THEN request - id_key
+                      ELSE request - id_key || jsonb_build_object('capability', request -> id_key) END;
   -- Besides what agents may give, proxies say which tool was called, and which servers they have.
   checked jsonb := pml_internal.pml_check_object('The request', given,
     pml_internal.pml_schema_keys(pml_internal.pml_agent_tool_schema('pml_execute')), '{}',
@@ -18,7 +18,7 @@ DECLARE
     THEN pml_internal.pml_check_object('options', checked -> 'options', pml_internal.pml_schema_keys(
            pml_internal.pml_agent_tool_schema('pml_execute') #> '{properties,options}'), '{}') END;
   problem text := CASE
-    WHEN cardinality(specs) > 1 THEN format('Give either "%s" or "%s", not both', specs[1], specs[2])
+    WHEN has_both THEN format('Give either "capability" or "%s", not both', id_key)
     WHEN checked ? 'code' AND checked ? 'source' THEN 'Give either "code" or "source", not both'
     WHEN checked ? 'code' AND checked ? 'capability' THEN 'Give either "code" or "capability", not both'
     WHEN checked ? 'source' AND checked ? 'capability' THEN 'Give either "source" or "capability", not both'
@@ -151,7 +151,9 @@ BEGIN
   SELECT r.record_type, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS shown_name,
          v.version, v.executable, v.code_snippet, v.parameters_schema, v.parameters_explicit, v.capabilities_used,
          CASE WHEN v.version = r.version THEN r.tools_used ELSE v.tools_used END AS tools_used,
-         CASE WHEN v.version = r.version THEN coalesce(pml_internal.pml_current_structure(r), v.structure) ELSE v.structure END AS structure
+         -- A whole row as argument costs more than most calls have to pay.
+         CASE WHEN v.version <> r.version THEN v.structure WHEN r.capabilities_used = '{}' THEN coalesce(r.structure, v.structure)
+              ELSE coalesce(pml_internal.pml_current_structure(r), v.structure) END AS structure
   INTO ran
   FROM pml.capability_records r JOIN pml.capability_versions v ON v.capability_fqdn = r.id
   WHERE r.id = located.fqdn AND v.version = located.version;

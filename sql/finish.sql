@@ -103,7 +103,7 @@ DECLARE
   -- Results and arguments are stored and returned verbatim, never parsed here.
   results text[] := pml_internal.pml_outcome_parts(outcome::text);
   report jsonb := results[1]::jsonb;
-  shown jsonb;
+  shown jsonb := '{}';
   told json;
 BEGIN
   -- Idempotent: a second report of the same run waits here for the first and returns its answer.
@@ -158,12 +158,15 @@ BEGIN
   END IF;
   SELECT r.id, pml_internal.pml_name_here(r.org, r.project, r.display_name) AS name, r.version INTO ran
   FROM pml.capability_records r WHERE r.id = kept_fqdn;
-  shown := CASE WHEN went_well THEN '{}' ELSE jsonb_build_object('status', 'error', 'error', coalesce(
-             pml_internal.pml_with_excerpt(nullif(report -> 'error', 'null'), coalesce(state.learning_context ->> 'code',
-               (SELECT v.code_snippet FROM pml.capability_versions v
-                WHERE v.capability_fqdn = kept_fqdn AND v.version = (state.learning_context -> 'version')::integer))),
-             '{"kind": "unknown", "message": "The run failed and did not say why"}')) END
-    || jsonb_build_object(
+  -- A statement of its own: expressions with a query in them aren't evaluated directly.
+  IF NOT went_well THEN
+    shown := jsonb_build_object('status', 'error', 'error', coalesce(
+      pml_internal.pml_with_excerpt(nullif(report -> 'error', 'null'), coalesce(state.learning_context ->> 'code',
+        (SELECT v.code_snippet FROM pml.capability_versions v
+         WHERE v.capability_fqdn = kept_fqdn AND v.version = (state.learning_context -> 'version')::integer))),
+      '{"kind": "unknown", "message": "The run failed and did not say why"}'));
+  END IF;
+  shown := shown || jsonb_build_object(
       'mode', state.mode,
       'capabilityName', CASE WHEN state.mode = 'call_by_name' THEN state.learning_context ->> 'name' WHEN went_well THEN ran.name END,
       'executionTimeMs', pml_internal.pml_duration(report -> 'duration_ms'), 'workflowId', state.workflow_id,

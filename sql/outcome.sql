@@ -40,10 +40,15 @@ CREATE FUNCTION pml_internal.pml_outcome_parts(outcome text) RETURNS text[]
 COMMENT ON FUNCTION pml_internal.pml_outcome_parts(text) IS
   'Splits an outcome: first the outcome with each result and each call''s arguments replaced by its index in this array, then these verbatim';
 
+-- PL/pgSQL: as a function in SQL, which isn't inlined where it is used, it took 33 µs instead of 2.
 CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN CASE WHEN pg_catalog.jsonb_typeof(milliseconds) = 'number'
-              THEN least(greatest(pg_catalog.round(milliseconds::numeric), 0), 2147483647)::integer ELSE 0 END;
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN CASE WHEN jsonb_typeof(milliseconds) = 'number'
+              THEN least(greatest(round(milliseconds::numeric), 0), 2147483647)::integer ELSE 0 END;
+END
+$$;
 COMMENT ON FUNCTION pml_internal.pml_duration(jsonb) IS 'A duration as it is stored: whole milliseconds';
 
 CREATE FUNCTION pml_internal.pml_error_text(error jsonb) RETURNS text
