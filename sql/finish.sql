@@ -103,7 +103,7 @@ DECLARE
   -- Results and arguments are stored and returned verbatim, never parsed here.
   results text[] := pml_internal.pml_outcome_parts(outcome::text);
   report jsonb := results[1]::jsonb;
-  shown jsonb := '{}';
+  shown jsonb := jsonb '{}';
   told json;
 BEGIN
   -- Idempotent: a second report of the same run waits here for the first and returns its answer.
