@@ -1,21 +1,28 @@
 //! Positions that the engine lacks: it has none for patterns and for fields of `this`, whose errors it reports at an earlier
-//! statement, and a thrown value that isn't an error has no stack.
+//! statement; a thrown value that isn't an error has no stack, nor has a result that can't be JSON.
 
 use swc_common::Spanned;
 use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::bindings::Bindings;
-use super::edits::Edits;
+use super::edits::{Edits, line_ends};
 use super::parse::{Parsed, range};
+use super::strip::skip_blanks;
 use super::value::{as_member, unwrap, without_types};
 
 /// An expression statement has a position, which the code behind it keeps until the next one. It does nothing.
 const POSITION: &str = "0; ";
 
-/// What gives the engine the position of each pattern that may fail and of each thrown value.
+/// What gives the engine the position of each pattern that may fail, of each thrown value and of each result.
 pub(crate) fn positions(parsed: &Parsed<'_>, bindings: &Bindings) -> Edits {
-    let mut positions = Positions { bindings, edits: Edits::default(), place: Place::Body };
+    let mut positions = Positions {
+        code: parsed.code,
+        bindings,
+        edits: Edits::default(),
+        place: Place::Body,
+        is_in_function: false,
+    };
     for statement in parsed.statements() {
         positions.listed(statement);
     }
@@ -23,9 +30,12 @@ pub(crate) fn positions(parsed: &Parsed<'_>, bindings: &Bindings) -> Edits {
 }
 
 struct Positions<'a> {
+    code: &'a str,
     bindings: &'a Bindings,
     edits: Edits,
     place: Place,
+    /// In a function of the code, whose `return` doesn't end the run.
+    is_in_function: bool,
 }
 
 /// Where a statement stands.
@@ -47,11 +57,7 @@ impl Positions<'_> {
 
     fn lacks_position(&self, statement: &Stmt) -> bool {
         let declares = |declaration: &VarDecl| {
-            !declaration.declare
-                && declaration.decls.iter().any(|one| {
-                    self.may_fail(&one.name, one.init.as_deref())
-                        || one.init.as_deref().is_some_and(starts_without_position)
-                })
+            !declaration.declare && declaration.decls.iter().any(|one| self.declarator_lacks_position(one))
         };
         match statement {
             Stmt::Decl(Decl::Var(declaration)) => declares(declaration),
@@ -67,6 +73,35 @@ impl Positions<'_> {
             Stmt::Labeled(labeled) => self.lacks_position(&labeled.body),
             _ => false,
         }
+    }
+
+    fn declarator_lacks_position(&self, declarator: &VarDeclarator) -> bool {
+        let value = declarator.init.as_deref();
+        self.may_fail(&declarator.name, value) || value.is_some_and(starts_without_position)
+    }
+
+    /// `const a = 1,\n [b] = c` becomes `const a = 1;\n 0; const [b] = c`: the position of a declaration is its first line.
+    fn split_declaration(&mut self, declaration: &VarDecl) {
+        let mut position = range(declaration.span).start;
+        for pair in declaration.decls.windows(2) {
+            let [before, declarator] = pair else { continue };
+            let start = range(declarator.span).start;
+            let comma = skip_blanks(self.code, range(before.span).end);
+            if self.declarator_lacks_position(declarator)
+                && self.code.get(position..start).is_some_and(|text| !line_ends(text).is_empty())
+                && self.code.as_bytes().get(comma) == Some(&b',')
+            {
+                self.edits.replace(comma..comma + 1, ";");
+                self.edits.insert(start, [POSITION, declaration.kind.as_str(), " "].concat());
+                position = start;
+            }
+        }
+    }
+
+    fn inside_function(&mut self, visit: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.is_in_function, true);
+        visit(self);
+        self.is_in_function = outer;
     }
 
     /// Whether taking a value apart may throw.
@@ -102,6 +137,16 @@ fn starts_without_position(value: &Expr) -> bool {
     is_field && matches!(value, Expr::This(_) | Expr::Lit(Lit::Null(_)))
 }
 
+/// Whether a value is JSON whatever happens.
+fn is_json(value: &Expr) -> bool {
+    match without_types(value) {
+        Expr::Lit(_) | Expr::Tpl(_) => true,
+        Expr::Object(object) => object.props.is_empty(),
+        Expr::Array(array) => array.elems.is_empty(),
+        _ => false,
+    }
+}
+
 /// `{ a, b: c = 1, ...rest }`: nothing in it is taken apart again.
 fn is_flat(object: &ObjectPat) -> bool {
     object.props.iter().all(|property| match property {
@@ -129,8 +174,37 @@ impl Visit for Positions<'_> {
                 _ => self.edits.wrap(range(statement.span()), ["{ ", POSITION].concat(), " }"),
             }
         }
+        if let Stmt::Decl(Decl::Var(declaration)) = statement
+            && declaration.decls.len() > 1
+            && place != Place::Label
+            && !declaration.declare
+        {
+            self.split_declaration(declaration);
+        }
         if statement.is_labeled() {
             self.place = Place::Label;
+        }
+        statement.visit_children_with(self);
+    }
+
+    fn visit_function(&mut self, function: &Function) {
+        self.inside_function(|inside| function.visit_children_with(inside));
+    }
+
+    fn visit_constructor(&mut self, constructor: &Constructor) {
+        self.inside_function(|inside| constructor.visit_children_with(inside));
+    }
+
+    fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.inside_function(|inside| arrow.visit_children_with(inside));
+    }
+
+    fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
+        if let Some(value) = &statement.arg
+            && !self.is_in_function
+            && !is_json(value)
+        {
+            self.edits.wrap(range(value.span()), " __pml.returned((", "))");
         }
         statement.visit_children_with(self);
     }
@@ -138,7 +212,7 @@ impl Visit for Positions<'_> {
     fn visit_throw_stmt(&mut self, statement: &ThrowStmt) {
         // An error has a stack of its own.
         if !without_types(&statement.arg).is_new() {
-            self.edits.wrap(range(statement.arg.span()), "__pml.thrown((", "))");
+            self.edits.wrap(range(statement.arg.span()), " __pml.thrown((", "))");
         }
         statement.visit_children_with(self);
     }
@@ -170,16 +244,25 @@ mod tests {
                 "for (const x of y) for (const { a } of x) f(a)",
                 "for (const x of y) { 0; for (const { a } of x) f(a) }",
             ),
-            ("return null.a", "0; return null.a"),
+            ("return null.a", "0; return __pml.returned((null.a))"),
+            ("return (a as T)", "return __pml.returned(((a)))"),
+            ("const f = () => { return a }; f()", "const f = () => { return a }; f()"),
+            ("const a = 1,\n [b] = a", "0; const a = 1;\n 0; const [b] = a"),
+            ("let a!: T // x\n , b: T, { c }: T = a, d", "0; let a // x\n , b; 0; let { c } = a, d"),
+            ("while (a) var b = 1,\n c = this.d.e", "while (a) { 0; var b = 1;\n 0; var c = this.d.e }"),
+            ("for (let a = 1,\n [b] = a;;) ;", "0; for (let a = 1,\n [b] = a;;) ;"),
             (
                 "class A { m() { if (b) return (this.c as T).d } }",
                 "class A { m() { if (__pml.branch(\"d1\", (b))) { 0; return (this.c).d } } }",
             ),
             ("const { a }: T = b as T", "0; const { a } = b"),
             ("throw 'text'", "throw __pml.thrown(('text'))"),
+            ("throw'text'", "throw __pml.thrown(('text'))"),
+            ("return[a]", "return __pml.returned(([a]))"),
             ("throw (a, b) as T", "throw __pml.thrown(((a, b)))"),
         ] {
-            let squeeze = |text: &str| text.replace(' ', "");
+            let squeeze =
+                |text: &str| text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
             assert_eq!(squeeze(&executable(code)), squeeze(expected), "{code}");
         }
         assert_eq!(
@@ -198,7 +281,9 @@ mod tests {
             "const a = b",
             "for (const a of b) c(a)",
             "({ a } = b)",
-            "return this",
+            "return 'this'",
+            "return []",
+            "const a = 1,\n b = 2",
             "throw new Error('x')",
         ] {
             assert_eq!(executable(code), code);

@@ -23,6 +23,8 @@ pub(crate) struct Bridge {
     pub(crate) code_returned: Persistent<Function<'static>>,
     pub(crate) code_ended: Persistent<Function<'static>>,
     pub(crate) failed_call: Persistent<Function<'static>>,
+    pub(crate) rejected: Persistent<Function<'static>>,
+    pub(crate) returned_from: Persistent<Function<'static>>,
 }
 
 pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<RunState>) -> Result<Bridge> {
@@ -39,6 +41,8 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<RunState>) -> Result<Bridg
         code_returned: Persistent::save(ctx, made.get::<_, Function<'js>>("codeReturned")?),
         code_ended: Persistent::save(ctx, made.get::<_, Function<'js>>("codeEnded")?),
         failed_call: Persistent::save(ctx, made.get::<_, Function<'js>>("failedCall")?),
+        rejected: Persistent::save(ctx, made.get::<_, Function<'js>>("rejected")?),
+        returned_from: Persistent::save(ctx, made.get::<_, Function<'js>>("returnedFrom")?),
     })
 }
 

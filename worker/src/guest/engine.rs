@@ -170,6 +170,7 @@ struct Conversation<'a, 'js> {
     code_returned: Function<'js>,
     code_ended: Function<'js>,
     failed_call: Function<'js>,
+    returned_from: Function<'js>,
 }
 
 impl<'a, 'js> Conversation<'a, 'js> {
@@ -188,6 +189,7 @@ impl<'a, 'js> Conversation<'a, 'js> {
             code_returned: bridge.code_returned.clone().restore(ctx).map_err(lost)?,
             code_ended: bridge.code_ended.clone().restore(ctx).map_err(lost)?,
             failed_call: bridge.failed_call.clone().restore(ctx).map_err(lost)?,
+            returned_from: bridge.returned_from.clone().restore(ctx).map_err(lost)?,
         })
     }
 
@@ -369,7 +371,9 @@ impl<'a, 'js> Conversation<'a, 'js> {
             }
             JsonError::Refused { why, path } => {
                 let message = format!("the result can't be JSON: {why}, at {}", JsonError::path(&path));
-                thrown::from_message("TypeError", message, self.state.last_node()).into()
+                let line = self.returned_from.call::<_, Object<'js>>(()).ok();
+                let line = line.and_then(|returned| thrown::line_of(self.ctx, &returned));
+                Thrown { line, ..thrown::from_message("TypeError", message, self.state.last_node()) }.into()
             }
             JsonError::TooLong => self.limit(LimitKind::Output),
         })
@@ -431,8 +435,8 @@ fn rejected<'js>(
         None => reason.type_name().to_owned(),
     };
     let call = bridge
-        .and_then(|bridge| bridge.failed_call.clone().restore(ctx).ok())
-        .and_then(|failed_call| failed_call.call::<_, Option<Object<'js>>>((reason,)).ok().flatten())
+        .and_then(|bridge| bridge.rejected.clone().restore(ctx).ok())
+        .and_then(|rejected| rejected.call::<_, Option<Object<'js>>>((reason,)).ok().flatten())
         .and_then(|call| thrown::unawaited(ctx, &call));
     if ctx.has_exception() {
         ctx.catch();

@@ -73,7 +73,8 @@ pub(crate) fn missed_call<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<Mis
     Some(MissedCall { target: clipped(&target, LONGEST_NAME).to_owned(), line: line_of(ctx, call) })
 }
 
-fn line_of<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<u32> {
+/// The line where the bridge made this record.
+pub(crate) fn line_of<'js>(ctx: &Ctx<'js>, call: &Object<'js>) -> Option<u32> {
     let origin = call.get::<_, Object<'js>>("origin").ok();
     let stack = origin.and_then(|origin| field(ctx, &origin, "stack")).unwrap_or_default();
     Frame::all(&stack).first().map(|frame| frame.line)

@@ -85,13 +85,26 @@ export default function install(native) {
     return missed;
   }
 
-  // What the code threw last, and where: only errors have a stack of their own.
+  // What the code threw or returned last, and where: only errors have a stack of their own.
   let lastThrown = null;
+  let lastReturned = null;
+  const here = (value) => ({ __proto__: null, value, origin: new Error() });
 
-  // Where the code got what ended its run from: a call that failed, or a `throw`.
+  // Where the code got what ended its run from: a call that failed, a `throw` or a `Promise.reject`.
   function failedCall(error) {
     const call = typeof error === "object" && error !== null ? apply(weakGet, failedCalls, [error]) : undefined;
     return call ?? (lastThrown && is(lastThrown.value, error) ? lastThrown : undefined);
+  }
+
+  // The engine calls it while the promise is being rejected, so the code that rejects it is on the stack.
+  function rejected(reason) {
+    const call = failedCall(reason);
+    if (call === undefined) lastThrown = here(reason);
+    return call;
+  }
+
+  function returnedFrom() {
+    return lastReturned;
   }
 
   // Names that the language itself asks objects for; answering with a tool would make them thenables or break JSON.
@@ -213,7 +226,11 @@ export default function install(native) {
       native.visit(node);
     },
     thrown(value) {
-      lastThrown = { __proto__: null, value, origin: new Error() };
+      lastThrown = here(value);
+      return value;
+    },
+    returned(value) {
+      lastReturned = here(value);
       return value;
     },
   };
@@ -307,5 +324,5 @@ export default function install(native) {
     define(globalThis, name, new Proxy({ __proto__: null }, { __proto__: null, get: refuse, set: refuse, has: refuse }));
   }
 
-  return { mcp, capabilities, settle, fire, setName, codeReturned, codeEnded, failedCall };
+  return { mcp, capabilities, settle, fire, setName, codeReturned, codeEnded, failedCall, rejected, returnedFrom };
 }
