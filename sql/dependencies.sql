@@ -11,9 +11,9 @@ CREATE TABLE pml.capability_dependencies (
 CREATE INDEX capability_dependencies_to ON pml.capability_dependencies (to_fqdn);
 COMMENT ON TABLE pml.capability_dependencies IS 'Edges from a capability to those that its current code calls';
 COMMENT ON COLUMN pml.capability_dependencies.from_fqdn IS 'The caller';
-COMMENT ON COLUMN pml.capability_dependencies.to_fqdn IS 'The called';
+COMMENT ON COLUMN pml.capability_dependencies.to_fqdn IS 'The callee';
 COMMENT ON COLUMN pml.capability_dependencies.edge_type IS 'contains: the code of one calls the other';
-COMMENT ON COLUMN pml.capability_dependencies.created_at IS 'Since when';
+COMMENT ON COLUMN pml.capability_dependencies.created_at IS 'When the edge was added';
 
 CREATE FUNCTION pml_internal.pml_call_path(called text[], goal text) RETURNS text[]
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER

@@ -61,16 +61,16 @@ COMMENT ON COLUMN pml.execution_trace.workflow_id IS 'The run';
 COMMENT ON COLUMN pml.execution_trace.parent_trace_id IS 'The trace of the capability that called this one';
 COMMENT ON COLUMN pml.execution_trace.org IS 'Organisation';
 COMMENT ON COLUMN pml.execution_trace.project IS 'Project';
-COMMENT ON COLUMN pml.execution_trace.user_id IS 'For whom it ran';
+COMMENT ON COLUMN pml.execution_trace.user_id IS 'The actor that ran it';
 COMMENT ON COLUMN pml.execution_trace.intent IS 'What it was for';
 COMMENT ON COLUMN pml.execution_trace.initial_context IS 'What it was given';
 COMMENT ON COLUMN pml.execution_trace.executed_path IS 'The nodes it went through, in order';
 COMMENT ON COLUMN pml.execution_trace.decisions IS 'The outcome of each decision';
 COMMENT ON COLUMN pml.execution_trace.task_results IS 'Arguments and result previews of each call';
-COMMENT ON COLUMN pml.execution_trace.success IS 'Whether it went well';
+COMMENT ON COLUMN pml.execution_trace.success IS 'Whether it succeeded';
 COMMENT ON COLUMN pml.execution_trace.duration_ms IS 'How long it took, in milliseconds';
 COMMENT ON COLUMN pml.execution_trace.error_message IS 'What went wrong';
-COMMENT ON COLUMN pml.execution_trace.executed_at IS 'When';
+COMMENT ON COLUMN pml.execution_trace.executed_at IS 'When it ended';
 
 CREATE TABLE pml.task_results (
   workflow_id uuid NOT NULL,
@@ -89,7 +89,7 @@ COMMENT ON COLUMN pml.task_results.workflow_id IS 'The run';
 COMMENT ON COLUMN pml.task_results.task_id IS 'The task in it';
 COMMENT ON COLUMN pml.task_results.org IS 'Organisation';
 COMMENT ON COLUMN pml.task_results.project IS 'Project';
-COMMENT ON COLUMN pml.task_results.actor IS 'For whom it ran';
+COMMENT ON COLUMN pml.task_results.actor IS 'The actor that ran it';
 COMMENT ON COLUMN pml.task_results.result IS 'The result';
 COMMENT ON COLUMN pml.task_results.created_at IS 'When it came';
 COMMENT ON COLUMN pml.task_results.expires_at IS 'When it expires';

@@ -12,7 +12,7 @@ COMMENT ON TABLE pml.scope_grants IS 'The scopes in which an ordinary role may a
 COMMENT ON COLUMN pml.scope_grants.role_name IS 'The database role; its members have the grant too';
 COMMENT ON COLUMN pml.scope_grants.org IS 'The organisation';
 COMMENT ON COLUMN pml.scope_grants.project IS 'The project in it';
-COMMENT ON COLUMN pml.scope_grants.granted_by IS 'Who gave the grant';
+COMMENT ON COLUMN pml.scope_grants.granted_by IS 'The role that granted it';
 COMMENT ON COLUMN pml.scope_grants.granted_at IS 'When it was given';
 
 CREATE FUNCTION pml_internal.pml_org() RETURNS text

@@ -19,10 +19,10 @@ COMMENT ON COLUMN pml.tokens.token_hash IS 'SHA-256 of the token, in hex';
 COMMENT ON COLUMN pml.tokens.label IS 'What it is for';
 COMMENT ON COLUMN pml.tokens.org IS 'The organisation in which its holder acts';
 COMMENT ON COLUMN pml.tokens.project IS 'The project';
-COMMENT ON COLUMN pml.tokens.actor IS 'Who its holder is';
+COMMENT ON COLUMN pml.tokens.actor IS 'The actor as which its holder acts';
 COMMENT ON COLUMN pml.tokens.created_by IS 'The admin who made it';
 COMMENT ON COLUMN pml.tokens.created_at IS 'When it was made';
-COMMENT ON COLUMN pml.tokens.expires_at IS 'From when on it is no longer valid; NULL: never';
+COMMENT ON COLUMN pml.tokens.expires_at IS 'When it expires; NULL: never';
 COMMENT ON COLUMN pml.tokens.revoked_at IS 'When it was revoked';
 COMMENT ON COLUMN pml.tokens.last_used_at IS 'When it was last presented, to the minute';
 

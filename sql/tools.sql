@@ -65,14 +65,14 @@ COMMENT ON TABLE pml.tool_usage IS 'Every call of a tool or capability';
 COMMENT ON COLUMN pml.tool_usage.id IS 'Order of the calls';
 COMMENT ON COLUMN pml.tool_usage.org IS 'Organisation';
 COMMENT ON COLUMN pml.tool_usage.project IS 'Project';
-COMMENT ON COLUMN pml.tool_usage.actor IS 'For whom the call was made';
+COMMENT ON COLUMN pml.tool_usage.actor IS 'The actor that made the call';
 COMMENT ON COLUMN pml.tool_usage.server_id IS 'The server; pml-capabilities for capabilities';
 COMMENT ON COLUMN pml.tool_usage.tool_id IS 'The tool or capability, by the name that was called';
 COMMENT ON COLUMN pml.tool_usage.capability_fqdn IS 'The capability, if it was one';
-COMMENT ON COLUMN pml.tool_usage.success IS 'Whether it went well';
+COMMENT ON COLUMN pml.tool_usage.success IS 'Whether it succeeded';
 COMMENT ON COLUMN pml.tool_usage.duration_ms IS 'How long it took, in milliseconds';
 COMMENT ON COLUMN pml.tool_usage.error_message IS 'What went wrong';
-COMMENT ON COLUMN pml.tool_usage.used_at IS 'When';
+COMMENT ON COLUMN pml.tool_usage.used_at IS 'When it was called';
 
 CREATE FUNCTION pml_internal.pml_tool_guard() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER

@@ -43,7 +43,8 @@ pub(crate) struct Bindings {
     copied: Cell<usize>,
 }
 
-/// A slot for each byte of the code, since a lookup happens for every name and must be cheap.
+/// A slot for every two bytes of the code, since a lookup happens for every name and must be cheap. No two names start at
+/// neighbouring bytes.
 #[derive(Debug, Default)]
 struct ByPosition {
     /// The binding plus one; 0 where there is none.
@@ -51,14 +52,18 @@ struct ByPosition {
 }
 
 impl ByPosition {
+    fn of(code: &str) -> Self {
+        Self { numbers: vec![0; code.len() / 2 + 1] }
+    }
+
     fn insert(&mut self, at: BytePos, binding: BindingId) {
-        if let Some(number) = self.numbers.get_mut(at.0 as usize) {
+        if let Some(number) = self.numbers.get_mut(at.0 as usize / 2) {
             *number = binding as u32 + 1;
         }
     }
 
     fn get(&self, at: BytePos) -> Option<BindingId> {
-        let number = *self.numbers.get(at.0 as usize)?;
+        let number = *self.numbers.get(at.0 as usize / 2)?;
         (number > 0).then(|| number as usize - 1)
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn check_depth(code: &str) -> Result<usize, CompileError> {
         code,
         bytes: code.as_bytes(),
         at: 0,
-        frames: Vec::new(),
+        frames: Vec::with_capacity(16),
         frame: Frame::new(b' ', 0, false, 1),
         outer_levels: 0,
         deepest: 0,
@@ -353,25 +353,12 @@ impl Scanner<'_> {
     /// Skips a word; true if it can nest anything.
     fn word(&mut self) -> bool {
         let start = self.at;
-        self.at += 1;
-        let mut is_plain = self.bytes[start] < 0x80 && self.bytes[start] != b'\\';
-        loop {
-            let rest = self.bytes.get(self.at..).unwrap_or_default();
-            self.at += rest.iter().position(|byte| !is(*byte, WORD)).unwrap_or(rest.len());
-            match self.bytes.get(self.at) {
-                Some(b'\\') => is_plain = false,
-                Some(b'{') if !is_plain && self.code[start..self.at].ends_with("\\u") => {}
-                Some(b'}') if !is_plain && self.code[start..self.at].contains("\\u{") => {}
-                Some(0x80..) if !self.is_blank_at(self.at) => is_plain = false,
-                _ => break,
-            }
-            self.at += 1;
-        }
+        let is_plain = self.skip_word();
         if is_plain && self.prev == Prev::Dot {
             self.advance(0, Prev::Operand);
             return false;
         }
-        let word = &self.code[start..self.at];
+        let word = &self.bytes[start..self.at];
         // No keyword is longer.
         let class = if self.prev == Prev::Dot || word.len() > 10 { Word::Plain } else { classify(word) };
         let continues = matches!(class, Word::Continuation | Word::Infix);
@@ -387,7 +374,7 @@ impl Scanner<'_> {
             Word::Plain => Prev::Operand,
             Word::Contextual => {
                 self.frame.expression += 1;
-                if word == "async" { Prev::Async } else { Prev::Contextual }
+                if word == b"async" { Prev::Async } else { Prev::Contextual }
             }
             Word::Infix | Word::Prefix => {
                 self.frame.expression += 1;
@@ -411,8 +398,31 @@ impl Scanner<'_> {
             }
         };
         self.before_prev = self.prev;
-        self.prev = if !is_plain && word.contains('\\') { Prev::Ambiguous } else { kind };
+        self.prev = if !is_plain && word.contains(&b'\\') { Prev::Ambiguous } else { kind };
         class != Word::Plain
+    }
+
+    /// Skips a word's bytes; true if all are ASCII and none is an escape.
+    fn skip_word(&mut self) -> bool {
+        let start = self.at;
+        let mut is_plain = self.bytes[start] < 0x80 && self.bytes[start] != b'\\';
+        self.at += 1;
+        loop {
+            while let Some(&byte) = self.bytes.get(self.at)
+                && is(byte, WORD)
+            {
+                self.at += 1;
+            }
+            match self.bytes.get(self.at) {
+                Some(b'\\') => is_plain = false,
+                Some(0x80..) if !self.is_blank_at(self.at) => is_plain = false,
+                _ if is_plain => return true,
+                Some(b'{') if self.code[start..self.at].ends_with("\\u") => {}
+                Some(b'}') if self.code[start..self.at].contains("\\u{") => {}
+                _ => return false,
+            }
+            self.at += 1;
+        }
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {

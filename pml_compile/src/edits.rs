@@ -78,6 +78,9 @@ impl Edits {
 
     /// Applies all edits; an edit inside an already applied one is dropped.
     pub(crate) fn apply(&self, code: &str) -> String {
+        if self.list.is_empty() {
+            return code.to_owned();
+        }
         let mut edits: Vec<&Edit> = self.list.iter().collect();
         edits.sort_by_key(|edit| (edit.start, edit.rank));
         let mut result =

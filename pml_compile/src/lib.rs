@@ -6,6 +6,7 @@
 mod bindings;
 mod blame;
 pub mod canonical;
+mod contains;
 mod depth;
 mod early_errors;
 mod edits;

@@ -7,16 +7,22 @@ pub fn snake_case(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(|byte| byte.is_ascii_uppercase() || byte >= 0x80) {
         return Cow::Borrowed(name);
     }
-    let chars: Vec<char> = name.chars().collect();
     let mut snake = String::with_capacity(name.len() + 4);
-    for (i, &c) in chars.iter().enumerate() {
-        let after_lower = i > 0 && (chars[i - 1].is_lowercase() || chars[i - 1].is_ascii_digit());
+    let mut before = None;
+    let mut chars = name.chars().peekable();
+    while let Some(c) = chars.next() {
+        let after_lower = before.is_some_and(|c: char| c.is_lowercase() || c.is_ascii_digit());
         let ends_acronym =
-            i > 0 && chars[i - 1].is_uppercase() && chars.get(i + 1).is_some_and(|next| next.is_lowercase());
+            before.is_some_and(char::is_uppercase) && chars.peek().is_some_and(|next| next.is_lowercase());
         if c.is_uppercase() && (after_lower || ends_acronym) {
             snake.push('_');
         }
-        snake.extend(c.to_lowercase());
+        if c.is_ascii() {
+            snake.push(c.to_ascii_lowercase());
+        } else {
+            snake.extend(c.to_lowercase());
+        }
+        before = Some(c);
     }
     Cow::Owned(snake)
 }

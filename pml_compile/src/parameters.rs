@@ -24,7 +24,8 @@ use super::parse::Parsed;
 use super::provides::ToolSchema;
 use super::references::References;
 use super::value::{
-    Key, Root, Step, as_call, as_member, chain_of, global_root, literal_json, prop_name, static_text, unwrap,
+    Chain, Key, Root, Step, as_call, as_member, chain_of, chain_of_name, global_of, global_root,
+    literal_json, prop_name, static_text, unwrap,
 };
 use functions::LocalFunctions;
 use schema::{Parameter, Reads};
@@ -114,7 +115,10 @@ impl Inference<'_> {
     fn path(&self, expr: &Expr) -> Option<Vec<Step>> {
         // Most expressions come from elsewhere.
         global_root(self.bindings, expr).filter(|name| **name == *"args")?;
-        let chain = chain_of(self.bindings, expr)?;
+        self.steps(chain_of(self.bindings, expr)?)
+    }
+
+    fn steps(&self, chain: Chain) -> Option<Vec<Step>> {
         let chain = self.bindings.follow_chain(chain)?;
         matches!(&chain.root, Root::Global(name) if *name == *"args").then_some(chain.steps)
     }
@@ -157,8 +161,14 @@ impl Inference<'_> {
 
     /// Notes that a value is used.
     fn used(&mut self, expr: &Expr) {
-        self.root.is_open |= self.is_whole(expr);
-        self.note(expr, |_| {});
+        if let Some(steps) = self.path(expr) {
+            self.used_at(&steps);
+        }
+    }
+
+    fn used_at(&mut self, steps: &[Step]) {
+        self.root.is_open |= steps.is_empty();
+        self.parameter(steps);
     }
 
     fn has_type(&mut self, expr: &Expr, name: &'static str) {

@@ -14,6 +14,7 @@ use swc_ecma_parser::{EsSyntax, Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::blame::blame;
+use super::contains::contains;
 use super::depth::check_depth;
 use super::error::{CompileError, ErrorKind};
 use super::interrupt;
@@ -30,7 +31,54 @@ pub(crate) struct Parsed<'a> {
     pub(crate) code: &'a str,
     pub(crate) items: Vec<ModuleItem>,
     pub(crate) tokens: Vec<TokenAndSpan>,
+    pub(crate) marks: Marks,
     levels: usize,
+}
+
+/// What the tokens and the text contain, found in one pass: most checks and visits are for what most code doesn't have.
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// A `\u`, which could spell any name.
+    pub(crate) has_unicode_escape: bool,
+    pub(crate) has_var: bool,
+    /// A token that makes [`Refusals`] necessary.
+    may_be_refused: bool,
+    old_octal: Option<Span>,
+    decorator: Option<Span>,
+}
+
+impl Marks {
+    fn of(code: &str, tokens: &[TokenAndSpan]) -> Self {
+        let bytes = code.as_bytes();
+        let is_unicode = |at: usize| bytes.get(at + 1) == Some(&b'u');
+        let mut marks =
+            Self { has_unicode_escape: memchr::memchr_iter(b'\\', bytes).any(is_unicode), ..Self::default() };
+        for token in tokens {
+            match token.token {
+                Token::Var => marks.has_var = true,
+                Token::Num if is_old_octal(bytes, token.span) => {
+                    marks.old_octal = marks.old_octal.or(Some(token.span));
+                }
+                Token::At => {
+                    marks.may_be_refused = true;
+                    marks.decorator = marks.decorator.or(Some(token.span));
+                }
+                Token::Import
+                | Token::Export
+                | Token::With
+                | Token::Static
+                | Token::Require
+                | Token::Accessor => marks.may_be_refused = true,
+                _ => {}
+            }
+        }
+        marks
+    }
+}
+
+/// `017`: the parser loses this error where it backtracked.
+fn is_old_octal(code: &[u8], number: Span) -> bool {
+    matches!(code.get(range(number)), Some([b'0', b'0'..=b'9' | b'_', ..]))
 }
 
 /// The byte offset of a position in the code.
@@ -82,7 +130,8 @@ impl<'a> Parsed<'a> {
             let parse_again = |code: &str| interrupt::check().and_then(|()| parse(code).map(drop));
             parse(code).map_err(|error| blame(code, error, parse_again))
         })?;
-        let parsed = Parsed { code, items: module.body, tokens, levels };
+        let marks = Marks::of(code, &tokens);
+        let parsed = Parsed { code, items: module.body, tokens, marks, levels };
         parsed.with_stack(|| refuse_unsupported(&parsed))?;
         interrupt::check()?;
         Ok(parsed)
@@ -206,42 +255,21 @@ fn lower_first(message: &str) -> String {
     }
 }
 
-/// Whether a token makes the visitor necessary.
-fn may_be_refused(token: &TokenAndSpan) -> bool {
-    matches!(
-        token.token,
-        Token::Import
-            | Token::Export
-            | Token::With
-            | Token::Static
-            | Token::Require
-            | Token::At
-            | Token::Accessor
-    )
-}
-
-/// `017`: the parser loses this error where it backtracked.
-fn is_old_octal(code: &str, token: &TokenAndSpan) -> bool {
-    let bytes = || code.as_bytes().get(range(token.span)).unwrap_or_default();
-    token.token == Token::Num && matches!(bytes(), [b'0', b'0'..=b'9' | b'_', ..])
-}
-
 fn refuse_unsupported(parsed: &Parsed<'_>) -> Result<(), CompileError> {
-    if let Some(token) = parsed.tokens.iter().find(|token| is_old_octal(parsed.code, token)) {
+    let marks = &parsed.marks;
+    if let Some(number) = marks.old_octal {
         let message = "a decimal number can't start with 0";
         let hint = Some("write octal numbers as `0o17`, and decimal ones without the 0");
-        let at = offset(token.span.lo);
+        let at = offset(number.lo);
         return Err(CompileError::at(parsed.code, at, ErrorKind::Syntax, message, hint));
     }
-    // An escape could spell any name.
-    let has = |text: &str| memchr::memmem::find(parsed.code.as_bytes(), text.as_bytes()).is_some();
-    if !has("\\u") && !has("__pml") && !parsed.tokens.iter().any(may_be_refused) {
+    if !marks.may_be_refused && !marks.has_unicode_escape && !contains!(parsed.code, "__pml") {
         return Ok(());
     }
     let mut visitor = Refusals { code: parsed.code, first: None, in_static_block: false };
     // By its token: the parser drops decorators where they aren't allowed.
-    if let Some(sign) = parsed.tokens.iter().find(|token| token.token == Token::At) {
-        visitor.refuse(sign.span, "decorators aren't supported", "call the function on the class or method");
+    if let Some(sign) = marks.decorator {
+        visitor.refuse(sign, "decorators aren't supported", "call the function on the class or method");
     }
     for item in &parsed.items {
         match item {

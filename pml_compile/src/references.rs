@@ -11,7 +11,9 @@ use super::bindings::Bindings;
 use super::error::Places;
 use super::names::{candidates, plain_candidates, split_version};
 use super::parse::{Parsed, range};
-use super::value::{Chain, Key, Root, as_call, as_member, chain_of, global_root, unwrap};
+use super::value::{
+    Chain, Key, Root, as_call, as_member, chain_of, chain_of_name, global_of, global_root, unwrap,
+};
 
 /// A place that names a tool or capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -293,9 +295,8 @@ impl Visit for Finder<'_> {
     fn visit_prop(&mut self, property: &Prop) {
         match property {
             Prop::Shorthand(name) => {
-                let expr = Expr::Ident(name.clone());
-                if let Some(chain) = chain_of(self.bindings, &expr) {
-                    self.chain(chain, None, true);
+                if global_of(self.bindings, name).is_some_and(is_ours) {
+                    self.chain(chain_of_name(self.bindings, name), None, true);
                 }
             }
             _ => property.visit_children_with(self),
@@ -313,9 +314,7 @@ impl Visit for Finder<'_> {
 
     fn visit_simple_assign_target(&mut self, target: &SimpleAssignTarget) {
         if let SimpleAssignTarget::Member(member) = target {
-            let expr = Expr::Member(member.clone());
-            let chain = chain_of(self.bindings, &expr).and_then(|chain| self.bindings.follow_chain(chain));
-            if chain.is_some_and(|chain| !matches!(meaning(&chain, false), Meaning::Unrelated)) {
+            if global_root(self.bindings, &member.obj).is_some_and(is_ours) {
                 self.unresolved(member.span, "is assigned to, so its calls can't be resolved");
             } else {
                 member.visit_with(self);
@@ -325,7 +324,11 @@ impl Visit for Finder<'_> {
         target.visit_children_with(self);
     }
 
+    /// A member that isn't an expression: the target of an assignment.
     fn visit_member_expr(&mut self, member: &MemberExpr) {
-        self.expression(&Expr::Member(member.clone()), None);
+        if let MemberProp::Computed(computed) = &member.prop {
+            computed.expr.visit_with(self);
+        }
+        self.inside_chain(&member.obj);
     }
 }

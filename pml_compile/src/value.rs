@@ -5,8 +5,8 @@ use serde_json::{Number, Value as Json};
 use swc_atoms::Atom;
 use swc_common::{Span, Spanned};
 use swc_ecma_ast::{
-    Callee, Expr, ExprOrSpread, Lit, MemberExpr, MemberProp, OptChainBase, Prop, PropName, PropOrSpread, Str,
-    UnaryOp,
+    Callee, Expr, ExprOrSpread, Ident, Lit, MemberExpr, MemberProp, OptChainBase, Prop, PropName,
+    PropOrSpread, Str, UnaryOp,
 };
 
 use super::bindings::{BindingId, Bindings};
@@ -226,12 +226,26 @@ pub(crate) fn global_root<'a>(bindings: &'a Bindings, expr: &'a Expr) -> Option<
         expr = unwrap(&member.obj);
     }
     match expr {
-        Expr::Ident(name) => match bindings.binding_at(name.span) {
-            Some(binding) => bindings.global_root(binding),
-            None => Some(&name.sym),
-        },
+        Expr::Ident(name) => global_of(bindings, name),
         _ => None,
     }
+}
+
+/// The global that a name is, or that its variable's value starts from.
+pub(crate) fn global_of<'a>(bindings: &'a Bindings, name: &'a Ident) -> Option<&'a Atom> {
+    match bindings.binding_at(name.span) {
+        Some(binding) => bindings.global_root(binding),
+        None => Some(&name.sym),
+    }
+}
+
+fn root_of_name(bindings: &Bindings, name: &Ident) -> Root {
+    bindings.binding_at(name.span).map_or_else(|| Root::Global(name.sym.clone()), Root::Local)
+}
+
+/// A name as a chain without fields.
+pub(crate) fn chain_of_name(bindings: &Bindings, name: &Ident) -> Chain {
+    Chain { root: root_of_name(bindings, name), root_span: name.span, steps: Vec::new(), inherited: 0 }
 }
 
 /// The expression as a chain of fields; `None` if it isn't one.
@@ -244,10 +258,7 @@ pub(crate) fn chain_of(bindings: &Bindings, expr: &Expr) -> Option<Chain> {
     }
     steps.reverse();
     let root = match expr {
-        Expr::Ident(name) => match bindings.binding_at(name.span) {
-            Some(binding) => Root::Local(binding),
-            None => Root::Global(name.sym.clone()),
-        },
+        Expr::Ident(name) => root_of_name(bindings, name),
         _ if as_call(expr).is_some() => Root::Call(expr.span()),
         _ if steps.is_empty() => return None,
         _ => Root::Other,
@@ -332,13 +343,7 @@ fn field_of(bindings: &Bindings, property: &PropOrSpread) -> Option<(Atom, Draft
     match property {
         PropOrSpread::Spread(spread) => Some((Atom::from("..."), draft_of(bindings, &spread.expr))),
         PropOrSpread::Prop(property) => match &**property {
-            Prop::Shorthand(name) => {
-                let root = bindings
-                    .binding_at(name.span)
-                    .map_or_else(|| Root::Global(name.sym.clone()), Root::Local);
-                let chain = Chain { root, root_span: name.span, steps: Vec::new(), inherited: 0 };
-                Some((name.sym.clone(), bindings.follow(chain)))
-            }
+            Prop::Shorthand(name) => Some((name.sym.clone(), bindings.follow(chain_of_name(bindings, name)))),
             Prop::KeyValue(pair) => Some((prop_name(&pair.key)?, draft_of(bindings, &pair.value))),
             _ => None,
         },

@@ -7,7 +7,7 @@ use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
 use super::patterns::{PatternNames, Vars, each_name};
-use super::{Binding, BindingId, Bindings, MAX_VALUE};
+use super::{Binding, BindingId, Bindings, ByPosition, MAX_VALUE};
 use crate::parse::Parsed;
 use crate::value::{Draft, Key, Step, draft_of, prop_name, select};
 
@@ -24,6 +24,8 @@ pub(super) struct Binder {
     names: FxHashMap<Atom, (BindingId, usize)>,
     /// Shadowed bindings, restored at the end of the scope that shadows them.
     hidden: Vec<(Atom, Option<(BindingId, usize)>)>,
+    /// Whether there is any `var` to look for.
+    has_var: bool,
 }
 
 impl Binder {
@@ -34,8 +36,9 @@ impl Binder {
             scopes: Vec::with_capacity(16),
             names: FxHashMap::with_capacity_and_hasher(32, Default::default()),
             hidden: Vec::with_capacity(32),
+            has_var: parsed.marks.has_var,
         };
-        binder.found.by_position.numbers = vec![0; parsed.code.len() + 2];
+        binder.found.by_position = ByPosition::of(parsed.code);
         binder.found.list.reserve(32);
         binder.in_scope(whole, |binder| {
             for statement in parsed.statements() {
@@ -111,6 +114,9 @@ impl Binder {
 
     /// Declares the function-scoped names of a statement.
     fn hoist_vars(&mut self, statement: &Stmt) {
+        if !self.has_var {
+            return;
+        }
         let mut vars = Vars { names: Vec::new() };
         statement.visit_with(&mut vars);
         for name in &vars.names {

@@ -42,7 +42,8 @@ impl Reading {
 
 impl Scanner<'_> {
     pub(super) fn check_read_again(&self) -> Result<(), CompileError> {
-        if self.frame.reading.times.saturating_mul(self.bytes.len()) <= MAX_READ {
+        let times = self.frame.reading.times;
+        if times == 1 || times.saturating_mul(self.bytes.len()) <= MAX_READ {
             return Ok(());
         }
         Err(self.refuse(

@@ -62,8 +62,8 @@ const fn slot(word: &[u8]) -> usize {
     (first * 7 + last * 31 + word.len() * 13) % SLOTS
 }
 
-static TABLE: [(&str, Word); SLOTS] = {
-    let mut table = [("", Word::Plain); SLOTS];
+static TABLE: [(&[u8], Word); SLOTS] = {
+    let mut table: [(&[u8], Word); SLOTS] = [(b"", Word::Plain); SLOTS];
     let mut kind = 0;
     while kind < WORDS.len() {
         let (meaning, words) = WORDS[kind];
@@ -73,7 +73,7 @@ static TABLE: [(&str, Word); SLOTS] = {
             while !table[at].0.is_empty() {
                 at = (at + 1) % SLOTS;
             }
-            table[at] = (words[index], meaning);
+            table[at] = (words[index].as_bytes(), meaning);
             index += 1;
         }
         kind += 1;
@@ -81,11 +81,11 @@ static TABLE: [(&str, Word); SLOTS] = {
     table
 };
 
-pub(super) fn classify(word: &str) -> Word {
+pub(super) fn classify(word: &[u8]) -> Word {
     if word.is_empty() {
         return Word::Plain;
     }
-    let mut at = slot(word.as_bytes());
+    let mut at = slot(word);
     loop {
         let (known, meaning) = TABLE[at];
         if known.is_empty() || known == word {
@@ -103,11 +103,11 @@ mod tests {
     fn every_word_is_found() {
         for (meaning, words) in WORDS {
             for word in *words {
-                assert_eq!(classify(word), *meaning, "{word}");
+                assert_eq!(classify(word.as_bytes()), *meaning, "{word}");
             }
         }
         for word in ["", "a", "If", "iff", "content", "mcp", "\u{e9}"] {
-            assert_eq!(classify(word), Word::Plain, "{word}");
+            assert_eq!(classify(word.as_bytes()), Word::Plain, "{word}");
         }
     }
 }

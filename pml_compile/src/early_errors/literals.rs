@@ -1,6 +1,5 @@
 //! Invalid literals, words and punctuation that the parser accepts: regular expressions, escapes, duplicate fields.
 
-use memchr::memmem;
 use oxc_allocator::Allocator;
 use oxc_regular_expression::{LiteralParser, Options};
 use swc_common::{BytePos, Span, Spanned};
@@ -8,6 +7,7 @@ use swc_ecma_ast::*;
 use swc_ecma_parser::unstable::Token;
 
 use super::Checker;
+use crate::contains::contains;
 use crate::depth::MAX_DEPTH;
 use crate::error::{CompileError, ErrorKind, count_line_ends};
 use crate::parse::{Parsed, offset, range};
@@ -137,7 +137,7 @@ const TARGETS_REFUSED: &[&str] = &[
 
 /// Refuses keywords that are written with escapes (`l\u0065t`): parsers disagree on them.
 pub(super) fn check_words(parsed: &Parsed<'_>) -> Result<(), CompileError> {
-    if memmem::find(parsed.code.as_bytes(), b"\\u").is_none() {
+    if !parsed.marks.has_unicode_escape {
         return Ok(());
     }
     for token in &parsed.tokens {
@@ -195,10 +195,10 @@ fn is_name(word: &str) -> bool {
 
 impl Literals {
     pub(super) fn of(code: &str) -> Self {
-        let code = code.as_bytes();
-        let escapes = || memchr::memchr_iter(b'\\', code).filter_map(|at| code.get(at + 1));
+        let bytes = code.as_bytes();
+        let escapes = || memchr::memchr_iter(b'\\', bytes).filter_map(|at| bytes.get(at + 1));
         Self {
-            has_prototype: memmem::find(code, b"proto").is_some(),
+            has_prototype: contains!(code, "proto"),
             has_decimal_escape: escapes().any(u8::is_ascii_digit),
             allocator: Allocator::default(),
         }

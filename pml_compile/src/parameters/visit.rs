@@ -80,7 +80,11 @@ impl Visit for Inference<'_> {
     fn visit_prop(&mut self, property: &Prop) {
         match property {
             Prop::Shorthand(name) => {
-                self.used(&Expr::Ident(name.clone()));
+                if global_of(self.bindings, name).is_some_and(|name| **name == *"args")
+                    && let Some(steps) = self.steps(chain_of_name(self.bindings, name))
+                {
+                    self.used_at(&steps);
+                }
             }
             _ => property.visit_children_with(self),
         }

@@ -8,7 +8,7 @@ const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 impl Stripper<'_> {
     pub(super) fn separators_after_comments(&mut self) {
         // Both start with these two bytes.
-        if memchr::memmem::find(self.code.as_bytes(), &[0xE2, 0x80]).is_none() {
+        if memchr::memchr(0xE2, self.code.as_bytes()).is_none() {
             return;
         }
         let ends = self.tokens.iter().map(|token| range(token.span).end);
