@@ -80,7 +80,7 @@ CREATE FUNCTION pml_internal.pml_tool_named(org text, project text, name text) R
   LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  plain text := regexp_replace(name, '^(cap:)+', '');
+  plain text := pml_internal.pml_plain_name(name);
 BEGIN
   IF strpos(plain, ':') > 0 THEN
     RETURN pml_internal.pml_tool_called(org, project, plain);

@@ -36,12 +36,17 @@ CREATE FUNCTION pml_internal.pml_check_name(name text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_check_name_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_check_name(text) IS 'The name, if it is valid for a capability; else an error';
 
+-- Where a spec is read (locate in resolve.rs), the prefix stands for nothing either.
+CREATE FUNCTION pml_internal.pml_plain_name(name text) RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN regexp_replace(name, '^(cap:)+', '');
+COMMENT ON FUNCTION pml_internal.pml_plain_name(text) IS 'The name without the prefix cap:';
+
 CREATE FUNCTION pml_internal.pml_given_name(name text) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- Where a spec is read, the prefix stands for nothing either.
-  plain text := regexp_replace(name, '^(cap:)+', '');
+  plain text := pml_internal.pml_plain_name(name);
 BEGIN
   IF starts_with(plain, 'mcp:') THEN
     RAISE EXCEPTION USING ERRCODE = 'PM004',
