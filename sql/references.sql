@@ -14,6 +14,10 @@ CREATE FUNCTION pml_internal.pml_refers_to_record() RETURNS trigger
 DECLARE
   missing record;
 BEGIN
+  IF TG_RELID NOT IN ('pml.capability_records'::regclass, 'pml.capability_usage'::regclass, 'pml.capability_dependencies'::regclass,
+                      'pml.capability_rename_history'::regclass, 'pml.tool_usage'::regclass, 'pml.execution_trace'::regclass) THEN
+    PERFORM pml_internal.pml_refuse_table(TG_RELID);
+  END IF;
   SELECT given.place, to_jsonb(NEW) ->> given.place AS fqdn INTO missing
   FROM unnest(TG_ARGV) AS given (place)
   WHERE to_jsonb(NEW) ->> given.place IS NOT NULL

@@ -11,6 +11,7 @@ mod delete;
 mod discover;
 mod documentation;
 mod dump;
+mod dump_roles;
 mod errors;
 mod expire;
 mod finish;
