@@ -63,7 +63,7 @@ BEGIN
       MESSAGE = 'Invalid code: capabilities would call each other in a cycle: ' || (
         SELECT string_agg(
                  CASE WHEN pml_internal.pml_visible(r.org, r.project, r.visibility, r.created_by)
-                      THEN r.display_name ELSE '(one that you can''t see)' END, ' → ' ORDER BY step.place)
+                      THEN r.display_name ELSE '(one that you can''t see)' END, E' \u2192 ' ORDER BY step.place)
         FROM unnest(caller.id || circle) WITH ORDINALITY AS step (fqdn, place)
         JOIN pml.capability_records r ON r.id = step.fqdn),
       HINT = 'Remove one of these calls.';
