@@ -22,14 +22,14 @@ CREATE FUNCTION pml_internal.pml_agent_tools()
   FROM (VALUES
     ('pml_execute', 'anything', 'Run code or a capability',
      'Run TypeScript in a sandbox, call a capability by name, or ask what there is for an intent.
-- code: the body of an async function. Call tools with `await mcp.server.tool({…})` and capabilities with `await mcp.namespace.action({…})`; use `args` for parameters and `return` the result. Code that succeeds is kept as a capability; give `name` (such as fs:read_json) to call it by name next time.
+- code: the body of an async function. Call tools with `await mcp.server.tool({...})` and capabilities with `await mcp.namespace.action({...})`; use `args` for parameters and `return` the result. Code that succeeds is kept as a capability; give `name` (such as fs:read_json) to call it by name next time.
 - capability with args: runs what was kept. Cheaper than sending code again: look first.
 - intent alone: runs nothing, suggests tools and capabilities with their schemas.
 Results of single calls are previews; pml_get_task_result has the whole.',
      '{"intent": {"type": "string", "description": "What this is for, in a sentence"},
        "code": {"type": "string", "description": "TypeScript or JavaScript: the body of an async function"},
        "name": {"type": "string", "description": "Name under which to keep the code, namespace:action"},
-       "source": {"type": "object", "description": "Instead of code: {\"type\": \"dag\", \"dagStructure\": {\"tasks\": [{\"id\", \"tool\", \"arguments\": {\"path\": {\"type\": \"literal\", \"value\": …}}, \"dependsOn\"}]}}"},
+       "source": {"type": "object", "description": "Instead of code: {\"type\": \"dag\", \"dagStructure\": {\"tasks\": [{\"id\", \"tool\", \"arguments\": {\"path\": {\"type\": \"literal\", \"value\": ...}}, \"dependsOn\"}]}}"},
        "capability": <spec>,
        "args": {"type": "object", "description": "Arguments, seen by the code as `args`"},
        "description": {"type": "string", "description": "What the code does, for those who look for it"},

@@ -4,10 +4,9 @@ CREATE TABLE pml.capability_aliases (
   alias text COLLATE "C" NOT NULL CHECK (pml_internal.pml_is_valid_name(alias)),
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
-  target_fqdn text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
+  target_fqdn text COLLATE "C" NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (org, project, alias),
-  FOREIGN KEY (org, project, alias) REFERENCES pml.name_claims (org, project, name) DEFERRABLE INITIALLY DEFERRED
+  PRIMARY KEY (org, project, alias)
 );
 CREATE INDEX capability_aliases_target ON pml.capability_aliases (target_fqdn);
 -- How pml_resolve finds it.

@@ -1,14 +1,16 @@
--- Append-only tables: history is never changed and a record never removed, not even by admins.
+-- Append-only tables: history is never changed and a record never removed, not even by admins. So what refers to a record, and a
+-- record to its version, needs no foreign key.
 
 CREATE FUNCTION pml_internal.pml_refuse_change() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF TG_RELID NOT IN ('pml.capability_versions'::regclass, 'pml.capability_aliases'::regclass) THEN
+  IF TG_RELID NOT IN ('pml.capability_records'::regclass, 'pml.capability_versions'::regclass, 'pml.capability_aliases'::regclass,
+                      'pml.name_claims'::regclass, 'pml.tool_names'::regclass) THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'PM007',
-    MESSAGE = format('%s of %s is not allowed: it is append-only', TG_OP, TG_TABLE_NAME),
+    MESSAGE = format('%s of table pml.%s is not allowed', TG_OP, TG_TABLE_NAME),
     HINT = TG_ARGV[0];
 END
 $$;
@@ -21,8 +23,7 @@ BEGIN
   IF TG_RELID <> 'pml.capability_records'::regclass THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
-  IF OLD.org = 'pml' AND OLD.project = 'std' AND OLD.version = 1 AND OLD.updated_at = OLD.created_at
-     AND pg_trigger_depth() > 1 THEN
+  IF pg_trigger_depth() > 1 AND pml_internal.pml_is_untouched_base(OLD) THEN
     RETURN OLD;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'PM007',

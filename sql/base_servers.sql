@@ -8,6 +8,6 @@ SELECT concat_ws('.', 'pml', 'std', 'mcp', base.name, left(base.hash, 4)), 'pml'
 FROM (SELECT s.*, pml_internal.pml_text_hash('mcp:' || s.name || ' ' || s.code_url) AS hash
       FROM (VALUES
         ('filesystem', 'npm:@modelcontextprotocol/server-filesystem', 'Files and folders of the local machine'),
-        ('shell', 'npm:mcp-shell', 'Commands on the local machine'),
-        ('sqlite', 'pypi:mcp-server-sqlite', 'SQLite databases on the local machine')) AS s (name, code_url, description)
+        ('shell', 'pypi:mcp-shell-server', 'Commands on the local machine'),
+        ('sqlite', 'pypi:mcp-alchemy', 'SQLite databases on the local machine')) AS s (name, code_url, description)
      ) AS base;

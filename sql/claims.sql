@@ -9,7 +9,6 @@ CREATE TABLE pml.name_claims (
   reserved_until timestamptz,
   tool_name text COLLATE "C",
   PRIMARY KEY (org, project, name),
-  FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED,
   CHECK ((kind = 'reserved') = (reserved_until IS NOT NULL))
 );
 CREATE INDEX name_claims_fqdn ON pml.name_claims (fqdn);
@@ -20,13 +19,7 @@ COMMENT ON COLUMN pml.name_claims.name IS 'The name';
 COMMENT ON COLUMN pml.name_claims.fqdn IS 'The record that holds it, or held it when it was deleted';
 COMMENT ON COLUMN pml.name_claims.kind IS 'name, alias or reserved';
 COMMENT ON COLUMN pml.name_claims.reserved_until IS 'When a reserved name becomes free again';
-
 COMMENT ON COLUMN pml.name_claims.tool_name IS 'What the capability is called on the wire under this name';
-
--- The claims are restored before the records that need them, and a record without its claim can't be committed.
-ALTER TABLE pml.capability_records
-  ADD FOREIGN KEY (org, project, display_name) REFERENCES pml.name_claims (org, project, name)
-  DEFERRABLE INITIALLY DEFERRED;
 
 CREATE FUNCTION pml_internal.pml_free_name(org text, project text, name text) RETURNS text
   LANGUAGE plpgsql STABLE STRICT SECURITY INVOKER

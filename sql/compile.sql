@@ -6,14 +6,14 @@ CREATE FUNCTION pml_internal.pml_code_names(code text) RETURNS text[]
 COMMENT ON FUNCTION pml_internal.pml_code_names(text) IS
   'Every name that the code may use for a capability or tool, and every FQDN in it';
 
-CREATE FUNCTION pml_internal.pml_link_with(code text, lookup jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_link_with(code text, lookup text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_link_with_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_link_with(text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_link_with(text, text) IS
   'The code with each name that the lookup (of pml_capabilities_named) has replaced by its FQDN';
 
-CREATE FUNCTION pml_internal.pml_display_with(code text, names jsonb) RETURNS text
+CREATE FUNCTION pml_internal.pml_display_with(code text, names text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_display_with_wrapper';
-COMMENT ON FUNCTION pml_internal.pml_display_with(text, jsonb) IS
+COMMENT ON FUNCTION pml_internal.pml_display_with(text, text) IS
   'The code with each FQDN that names ({FQDN: name}) has replaced by its name';
 
 -- Parallel unsafe, like its callers: it uses SPI, which increments the command counter once the transaction has an id.
@@ -257,7 +257,7 @@ CREATE FUNCTION pml_internal.pml_transform(code text) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
   SELECT pml_internal.pml_link_with(pml_transform.code, pml_internal.pml_capabilities_named(
-           pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_code_names(pml_transform.code)))
+           pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_code_names(pml_transform.code))::text)
 $$;
 COMMENT ON FUNCTION pml_internal.pml_transform(text) IS
   'The code with the names of capabilities in the current scope replaced by their FQDNs; all else keeps its bytes';
@@ -281,7 +281,7 @@ BEGIN
   INTO names
   FROM unnest(pml_internal.pml_code_names(pml_display_code.code)) AS called (key)
   WHERE pml_internal.pml_is_fqdn(called.key);
-  RETURN CASE WHEN names IS NULL THEN code ELSE pml_internal.pml_display_with(code, names) END;
+  RETURN CASE WHEN names IS NULL THEN code ELSE pml_internal.pml_display_with(code, names::text) END;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_display_code(text) IS

@@ -1,8 +1,8 @@
 -- Which capability calls which.
 
 CREATE TABLE pml.capability_dependencies (
-  from_fqdn text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
-  to_fqdn text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
+  from_fqdn text COLLATE "C" NOT NULL,
+  to_fqdn text COLLATE "C" NOT NULL,
   edge_type text NOT NULL DEFAULT 'contains'
     CHECK (edge_type IN ('dependency', 'contains', 'sequence', 'provides')),
   created_at timestamptz NOT NULL DEFAULT now(),

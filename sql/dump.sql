@@ -1,11 +1,15 @@
--- What pg_dump includes. CREATE EXTENSION makes the base servers, so only modified ones are dumped.
+-- What pg_dump includes. CREATE EXTENSION makes the base servers, so only what was changed of them is dumped (restore.sql).
 
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_records',
-  $$WHERE NOT (org = 'pml' AND project = 'std' AND version = 1 AND updated_at = created_at AND created_by = 'pml')$$);
+  $$WHERE NOT (org = 'pml' AND project = 'std' AND created_by = 'pml' AND created_at = '2026-01-01 00:00:00+00'
+               AND updated_at = created_at)$$);
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_versions',
-  $$WHERE NOT (capability_fqdn LIKE 'pml.std.mcp.%' AND version = 1 AND updated_by = 'pml')$$);
+  $$WHERE NOT (capability_fqdn LIKE 'pml.std.mcp.%' AND version = 1 AND updated_by = 'pml'
+               AND updated_at = '2026-01-01 00:00:00+00')$$);
 SELECT pg_catalog.pg_extension_config_dump('pml.name_claims',
-  $$WHERE NOT (org = 'pml' AND project = 'std' AND name IN ('mcp:filesystem', 'mcp:shell', 'mcp:sqlite'))$$);
+  $$WHERE NOT (kind = 'name' AND fqdn IN (SELECT r.id FROM pml.capability_records r
+                                          WHERE r.org = 'pml' AND r.project = 'std' AND r.created_by = 'pml'
+                                            AND r.created_at = '2026-01-01 00:00:00+00' AND 'mcp:' || r.action = name))$$);
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_usage', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_aliases', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_dependencies', '');

@@ -103,7 +103,7 @@ BEGIN
     AND t.tool_id = pml_internal.pml_tool_named(t.org, t.project, wanted);
   IF FOUND THEN
     detail := format('It is a tool of the server "%s".', tool.server_id);
-    hint := format('Call the tool %s, or in code: await mcp.%s.%s({…}).', tool.tool_name, tool.server_id, tool.name);
+    hint := format('Call the tool %s, or in code: await mcp.%s.%s({...}).', tool.tool_name, tool.server_id, tool.name);
   ELSIF starts_with(hint, 'pml_list()') THEN
     hint := pml_internal.pml_hint(hint, 'cap_list shows what there is, and pml_discover finds it by an intent.');
   ELSE

@@ -40,7 +40,7 @@ CREATE FUNCTION pml_internal.pml_outcome_parts(outcome text) RETURNS text[]
 COMMENT ON FUNCTION pml_internal.pml_outcome_parts(text) IS
   'Splits an outcome: first the outcome with each result and each call''s arguments replaced by its index in this array, then these verbatim';
 
--- PL/pgSQL: as a function in SQL, which isn't inlined where it is used, it took 33 µs instead of 2.
+-- PL/pgSQL: as a function in SQL, which isn't inlined where it is used, it took 33 us instead of 2.
 CREATE FUNCTION pml_internal.pml_duration(milliseconds jsonb) RETURNS integer
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp AS $$

@@ -23,7 +23,7 @@ CREATE TABLE pml.capability_records (
   change_summary text,
   ttl integer CHECK (ttl >= 0),
   cache_policy text NOT NULL DEFAULT 'none' CHECK (cache_policy IN ('none', 'memoize', 'persistent')),
-  parent_id text COLLATE "C" REFERENCES pml.capability_records (id),
+  parent_id text COLLATE "C",
   forked_from text COLLATE "C",
   verified boolean NOT NULL DEFAULT false,
   signature text,
@@ -127,7 +127,7 @@ COMMENT ON COLUMN pml.capability_records.search IS 'The words by which it is fou
 
 -- Uses by other scopes are counted in a row for each scope, so that a transaction left open there can't block the owner.
 CREATE TABLE pml.capability_usage (
-  capability_fqdn text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
+  capability_fqdn text COLLATE "C" NOT NULL,
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
   uses bigint NOT NULL CHECK (uses >= 0),

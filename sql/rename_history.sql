@@ -2,7 +2,7 @@
 
 CREATE TABLE pml.capability_rename_history (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  capability_id text COLLATE "C" NOT NULL REFERENCES pml.capability_records (id),
+  capability_id text COLLATE "C" NOT NULL,
   old_name text COLLATE "C",
   new_name text COLLATE "C" NOT NULL,
   renamed_at timestamptz NOT NULL DEFAULT now(),

@@ -34,9 +34,9 @@ COMMENT ON COLUMN pml.workflow_state.expires_at IS 'When it expires';
 
 CREATE TABLE pml.execution_trace (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-  capability_id text COLLATE "C" REFERENCES pml.capability_records (id),
+  capability_id text COLLATE "C",
   workflow_id uuid,
-  parent_trace_id uuid REFERENCES pml.execution_trace (id) DEFERRABLE INITIALLY DEFERRED,
+  parent_trace_id uuid,
   org text COLLATE "C" NOT NULL,
   project text COLLATE "C" NOT NULL,
   user_id text NOT NULL,
@@ -52,6 +52,7 @@ CREATE TABLE pml.execution_trace (
   executed_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX execution_trace_capability ON pml.execution_trace (capability_id, executed_at);
+CREATE INDEX execution_trace_parent ON pml.execution_trace (parent_trace_id) WHERE parent_trace_id IS NOT NULL;
 CREATE UNIQUE INDEX execution_trace_workflow ON pml.execution_trace (workflow_id)
   WHERE workflow_id IS NOT NULL AND parent_trace_id IS NULL;
 COMMENT ON TABLE pml.execution_trace IS 'What a run did: its path, decisions and results';

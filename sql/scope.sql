@@ -82,7 +82,7 @@ BEGIN
   IF pml_grant.role_name IS NULL OR NOT EXISTS (SELECT FROM pg_roles WHERE rolname = pml_grant.role_name) THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
       MESSAGE = format('Role "%s" does not exist', pml_grant.role_name),
-      HINT = 'Create it first: CREATE ROLE … LOGIN.';
+      HINT = 'Create it first: CREATE ROLE name LOGIN.';
   END IF;
   PERFORM pml_internal.pml_check_part('org', pml_grant.org), pml_internal.pml_check_part('project', pml_grant.project);
   INSERT INTO pml.scope_grants AS g (role_name, org, project, granted_by)

@@ -1,28 +1,33 @@
 -- The last step of an install and of every upgrade: ownership and EXECUTE privileges of functions, row-level security on
 -- every table, and planner settings.
 
--- SECURITY DEFINER functions belong to a role that owns nothing else.
+-- SECURITY DEFINER functions belong to a role that owns nothing else. The owner comes before the privileges: pg_dump compares
+-- these with what they were when CREATE EXTENSION set them, and would name whoever ran that.
 DO $$
 DECLARE
   function record;
 BEGIN
+  FOR function IN
+    SELECT p.oid::regprocedure AS name FROM pg_proc p
+    WHERE p.pronamespace = 'pml_internal'::regnamespace AND p.prosecdef
+  LOOP
+    EXECUTE format('ALTER FUNCTION %s OWNER TO pml_keeper', function.name);
+    -- pg_restore sets it to off, which turns policies into errors.
+    EXECUTE format('ALTER FUNCTION %s SET row_security = on', function.name);
+  END LOOP;
   REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA pml_internal FROM PUBLIC;
   FOR function IN
-    SELECT p.oid::regprocedure AS name, p.prosecdef AS sees_all, p.prorettype = 'trigger'::regtype AS is_trigger
-    FROM pg_proc p WHERE p.pronamespace = 'pml_internal'::regnamespace
-  LOOP
-    IF function.sees_all THEN
-      EXECUTE format('ALTER FUNCTION %s OWNER TO pml_keeper', function.name);
-      -- pg_restore sets it to off, which turns policies into errors.
-      EXECUTE format('ALTER FUNCTION %s SET row_security = on', function.name);
-    END IF;
     -- Triggers fire without EXECUTE; with it, anybody could attach the function to another table.
-    IF NOT function.is_trigger THEN
-      EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO pml_engine, pml_keeper, pml_admin', function.name);
-    END IF;
+    SELECT p.oid::regprocedure AS name FROM pg_proc p
+    WHERE p.pronamespace = 'pml_internal'::regnamespace AND p.prorettype <> 'trigger'::regtype
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO pml_engine, pml_keeper, pml_admin', function.name);
   END LOOP;
 END
 $$;
+
+-- pg_dump reads them.
+GRANT SELECT ON ALL SEQUENCES IN SCHEMA pml TO pml_admin;
 
 -- Defence in depth: a role that is given a privilege on a table by mistake sees nothing.
 DO $$

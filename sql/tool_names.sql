@@ -79,6 +79,8 @@ BEGIN
   -- A reserved name keeps its tool's name reserved with it.
   IF NEW.kind <> 'reserved' AND NEW.name NOT LIKE 'mcp:%' AND NOT pml_internal.pml_is_unnamed(NEW.name) THEN
     NEW.tool_name := pml_internal.pml_take_tool_name(NEW.org, NEW.project, 'capability', NEW.name, NEW.fqdn);
+  ELSE
+    NEW.tool_name := CASE WHEN TG_OP = 'UPDATE' THEN OLD.tool_name END;
   END IF;
   RETURN NEW;
 END

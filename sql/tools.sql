@@ -25,8 +25,7 @@ CREATE TABLE pml.tool_schema (
   search tsvector NOT NULL DEFAULT '',
   PRIMARY KEY (org, project, tool_id),
   CONSTRAINT tool_schema_definition CHECK (
-    pml_internal.pml_is_defined_so(definition, name, description, input_schema, output_schema)),
-  FOREIGN KEY (org, project, tool_name) REFERENCES pml.tool_names (org, project, tool_name) DEFERRABLE INITIALLY DEFERRED
+    pml_internal.pml_is_defined_so(definition, name, description, input_schema, output_schema))
 );
 -- For lookup of a tool by any spelling of its name.
 CREATE INDEX tool_schema_scoped_name ON pml.tool_schema
@@ -53,7 +52,7 @@ CREATE TABLE pml.tool_usage (
   actor text NOT NULL,
   server_id text NOT NULL,
   tool_id text NOT NULL,
-  capability_fqdn text COLLATE "C" REFERENCES pml.capability_records (id),
+  capability_fqdn text COLLATE "C",
   success boolean NOT NULL,
   duration_ms integer NOT NULL CHECK (duration_ms >= 0),
   error_message text,

@@ -14,7 +14,7 @@ BEGIN
   IF NEW.id IS NOT NULL THEN
     -- A restored base server replaces the untouched one that CREATE EXTENSION made.
     DELETE FROM pml.capability_records r
-    WHERE r.id = NEW.id AND r.org = 'pml' AND r.project = 'std' AND r.version = 1 AND r.updated_at = r.created_at;
+    WHERE r.id = NEW.id AND pml_internal.pml_is_untouched_base(r);
     RETURN NEW;
   END IF;
   FOR length IN 4..1024 LOOP
@@ -63,7 +63,7 @@ BEGIN
       MESSAGE = 'Invalid code: capabilities would call each other in a cycle: ' || (
         SELECT string_agg(
                  CASE WHEN pml_internal.pml_visible(r.org, r.project, r.visibility, r.created_by)
-                      THEN r.display_name ELSE '(one that you can''t see)' END, ' → ' ORDER BY step.place)
+                      THEN r.display_name ELSE '(one that you can''t see)' END, E' \u2192 ' ORDER BY step.place)
         FROM unnest(caller.id || circle) WITH ORDINALITY AS step (fqdn, place)
         JOIN pml.capability_records r ON r.id = step.fqdn),
       HINT = 'Remove one of these calls.';
@@ -108,7 +108,6 @@ BEGIN
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
 
-  -- During a restore, versions come before their record and dependencies after it.
   IF (is_new OR NEW.version <> OLD.version)
      AND NOT EXISTS (SELECT FROM pml.capability_versions v
                      WHERE v.capability_fqdn = NEW.id AND v.version = NEW.version) THEN

@@ -55,11 +55,6 @@ COMMENT ON COLUMN pml.capability_versions.updated_by IS 'The actor who made it';
 COMMENT ON COLUMN pml.capability_versions.updated_at IS 'When it became the current one';
 COMMENT ON COLUMN pml.capability_versions.change_summary IS 'Why it was made';
 
--- The current version of a record always has its row. In this direction pg_dump restores versions before records.
-ALTER TABLE pml.capability_records
-  ADD FOREIGN KEY (id, version) REFERENCES pml.capability_versions (capability_fqdn, version)
-  DEFERRABLE INITIALLY DEFERRED;
-
 CREATE FUNCTION pml_internal.pml_check_tag_free(fqdn text, name text, tag text) RETURNS void
   LANGUAGE plpgsql STABLE SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$

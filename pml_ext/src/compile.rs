@@ -45,6 +45,11 @@ fn parsed<T: DeserializeOwned>(what: &str, value: &Json) -> Result<T> {
     T::deserialize(value).map_err(|error| invalid(what, &error))
 }
 
+/// Arguments in JSON are of type text: pgrx panics where a jsonb is nested too deep.
+fn read<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(|error| invalid(what, &error))
+}
+
 /// The schemas of tools and capabilities, by name. One that is nested too deep for serde_json counts as unknown.
 fn schemas<T: FromIterator<(String, ToolSchema)>>(json: &str) -> Result<T> {
     let schemas: HashMap<String, &RawValue> =
@@ -76,17 +81,17 @@ fn pml_code_names(code: &str) -> Vec<String> {
 }
 
 #[pg_extern(sql = false)]
-fn pml_link_with(code: &str, lookup: JsonB) -> String {
+fn pml_link_with(code: &str, lookup: &str) -> String {
     compiler((code, lookup), |(code, lookup)| {
         let source = Source::parse(code)?;
-        let lookup = unambiguous(parsed("lookup", &lookup.0)?, source.references())?;
+        let lookup = unambiguous(read("lookup", lookup)?, source.references())?;
         Ok(source.link(&lookup))
     })
 }
 
 #[pg_extern(sql = false)]
-fn pml_display_with(code: &str, names: JsonB) -> String {
-    compiler((code, names), |(code, names)| Ok(compile::display(code, &parsed("names", &names.0)?)?))
+fn pml_display_with(code: &str, names: &str) -> String {
+    compiler((code, names), |(code, names)| Ok(compile::display(code, &read("names", names)?)?))
 }
 
 #[pg_extern(sql = false)]
@@ -198,14 +203,17 @@ fn ambiguous(written: &str, names: &[String]) -> Report {
         kind: Kind::InvalidCode,
         message: format!("Invalid code: \"{written}\" could be any of {}", quoted.join(", ")),
         detail: None,
-        hint: Some(format!("Write the name in quotes, as it is: mcp[{}](…).", quoted[0])),
+        hint: quoted.first().map(|name| format!("Write the name in quotes, as it is: mcp[{name}](…).")),
     }
 }
 
 /// The same error for a name that is known only at run time.
 #[pg_extern(sql = false)]
-fn pml_refuse_spelling(written: &str, names: Vec<String>) {
-    Report::or_raise::<()>(Err(ambiguous(written, &names)));
+fn pml_refuse_spelling(written: &str, names: Vec<Option<String>>) {
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    let report = ambiguous(written, &names);
+    drop(names);
+    Report::or_raise::<()>(Err(report));
 }
 
 fn compiled(source: Source<'_>, options: &CompileOptions) -> Result<Json> {

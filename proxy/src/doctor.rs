@@ -102,6 +102,11 @@ impl Report {
         }
         self.extension(&facts);
         self.role(&facts);
+        if let Some(unusable) = facts["unusable_schema"].as_str() {
+            let seen = format!("{} may not use schema {unusable}", text("role"));
+            let advice = format!("Run: {}", database::grant_usage(unusable));
+            return self.add("functions", Health::Broken, seen, Some(advice));
+        }
         match database.tools(&Caller::proxy(own_scope()), &[]).await {
             Ok(_) => self.add("functions", Health::Ok, "callable", None),
             Err(DatabaseError::Refused(refusal)) => {

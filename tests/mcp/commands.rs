@@ -209,6 +209,31 @@ fn the_doctor_tells_what_is_wrong() {
 }
 
 #[test]
+fn a_schema_that_the_role_may_not_use_is_said() {
+    let database = Database::new();
+    let role = database.create_role("proxy", &["pml_proxy"]);
+    let mut db = database.connect();
+    db.batch_execute(
+        "DROP EXTENSION pml; CREATE SCHEMA \"my Tools\"; CREATE EXTENSION pml SCHEMA \"my Tools\"",
+    )
+    .unwrap();
+    let url = database.url_of("proxy");
+    let grant = "GRANT USAGE ON SCHEMA \"my Tools\" TO pml_proxy;";
+    let doctor = || stdout(&run(&["doctor"], &[("PML_DATABASE_URL", &url)]));
+    let report = doctor();
+    assert!(
+        report.contains(&format!("BROKEN  functions: {role} may not use schema \"my Tools\"")),
+        "{report}"
+    );
+    assert!(report.contains(&format!("Run: {grant}")), "{report}");
+    let refused = stderr(&run(&["token", "list"], &[("PML_DATABASE_URL", &url)]));
+    assert!(refused.contains("may not use schema \"my Tools\"") && refused.contains(grant), "{refused}");
+    db.batch_execute(grant).unwrap();
+    let report = doctor();
+    assert!(report.contains("ok      functions: callable"), "{report}");
+}
+
+#[test]
 fn a_taken_port_is_said() {
     let database = Database::new();
     let proxy = Proxy::start(&database);

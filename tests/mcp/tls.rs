@@ -107,7 +107,7 @@ fn a_handshake_has_its_time() {
     // A client without TLS gets a TLS alert and is disconnected.
     let mut plain = Wire::to(&proxy);
     plain.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert!(!plain.answer().contains("200"));
+    assert!(!plain.answer().contains("HTTP/"));
     drop(crowd);
 }
 

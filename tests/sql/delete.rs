@@ -55,6 +55,10 @@ fn its_names_stay_reserved_for_a_while() {
     .unwrap();
     let again = db.text("SELECT pml_register('return 3', 'c')", &[]).unwrap();
     assert_eq!(db.text("SELECT pml_resolve('c')", &[]).unwrap(), again);
+    // Whoever has it now can give it up for good, though the deleted one had it first.
+    db.batch_execute("SELECT pml_rename('c', 'd'), pml_release_alias('c')").unwrap();
+    assert_eq!(db.refusal("SELECT pml_resolve('c')").code().code(), "PM001");
+    db.batch_execute("SELECT pml_register('return 4', 'c')").unwrap();
 }
 
 #[test]

@@ -115,3 +115,77 @@ fn odd_values_are_refused_in_words() {
     }
     findings.check();
 }
+
+/// What foreign keys would refuse; there are none, so that a dump can be loaded in any order.
+#[test]
+fn references_stay_whole() {
+    let database = Database::new();
+    database.create_role("admin", &["pml_admin"]);
+    let mut db = database.connect();
+    db.batch_execute(SETUP).unwrap();
+    db.batch_execute(
+        "SELECT pml_register('return 9', 'gone:one'), pml_delete('gone:one');
+         INSERT INTO pml.execution_trace (id, org, project, user_id, success, duration_ms, parent_trace_id)
+         VALUES ('00000000-0000-0000-0000-00000000000a', 'local', 'default', 'me', true, 1, '00000000-0000-0000-0000-00000000000b'),
+                ('00000000-0000-0000-0000-00000000000b', 'local', 'default', 'me', true, 1, NULL)",
+    )
+    .unwrap();
+    assert_eq!(
+        db.texts("SELECT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f' AND connamespace = 'pml'::regnamespace"),
+        [""; 0],
+        "pg_restore -j loads tables in any order"
+    );
+    let refused = [
+        ("PM001", "INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn) SELECT id, 'a.b.c.d.e' FROM pml.capability_records"),
+        ("PM001", "INSERT INTO pml.capability_usage VALUES ('a.b.c.d.e', 'x', 'y', 1, 1, 1)"),
+        ("PM001", "INSERT INTO pml.capability_rename_history (capability_id, new_name) VALUES ('a.b.c.d.e', 'x')"),
+        ("PM004", "INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn) VALUES ('local', 'default', 'x:y', 'a.b.c.d.e')"),
+        ("PM001", "INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms) VALUES ('local', 'default', 'me', 's', 't', 'a.b.c.d.e', true, 1)"),
+        ("PM001", "INSERT INTO pml.execution_trace (capability_id, org, project, user_id, success, duration_ms) VALUES ('a.b.c.d.e', 'local', 'default', 'me', true, 1)"),
+        ("PM001", "INSERT INTO pml.execution_trace (parent_trace_id, org, project, user_id, success, duration_ms) VALUES (gen_random_uuid(), 'local', 'default', 'me', true, 1)"),
+        ("PM001", "INSERT INTO pml.capability_records (id, org, project, namespace, action, hash, code_hash, display_name, created_by, updated_by, code_snippet, parent_id)
+                   VALUES ('local.default.x.y.1234', 'local', 'default', 'x', 'y', '1234', '1234', 'x:y', 'me', 'me', 'return 3', 'a.b.c.d.e')"),
+        ("PM001", "UPDATE pml.capability_dependencies SET to_fqdn = 'a.b.c.d.e'"),
+        ("PM001", "UPDATE pml.capability_rename_history SET capability_id = 'a.b.c.d.e'"),
+        ("PM001", "UPDATE pml.execution_trace SET parent_trace_id = gen_random_uuid()"),
+        ("PM007", "DELETE FROM pml.execution_trace WHERE parent_trace_id IS NULL"),
+        ("PM007", "UPDATE pml.execution_trace SET id = gen_random_uuid() WHERE parent_trace_id IS NULL"),
+        ("PM007", "DELETE FROM pml.capability_records"),
+        ("PM007", "DELETE FROM pml.capability_versions"),
+        ("PM007", "DELETE FROM pml.name_claims WHERE name = 'known:one'"),
+        ("PM007", "DELETE FROM pml.name_claims WHERE name = 'old:one'"),
+        ("PM007", "DELETE FROM pml.name_claims WHERE name = 'gone:one'"),
+        ("PM007", "UPDATE pml.name_claims SET name = 'known:three' WHERE name = 'known:one'"),
+        ("PM007", "UPDATE pml.name_claims SET org = 'acme'"),
+        ("PM007", "DELETE FROM pml.tool_names WHERE kind = 'tool'"),
+        ("PM007", "DELETE FROM pml.tool_names WHERE kind = 'capability'"),
+        ("PM007", "UPDATE pml.tool_names SET tool_name = 'x' WHERE name = 'known:one'"),
+    ];
+    for mut client in [database.connect(), database.connect_as("admin")] {
+        for (code, statement) in refused {
+            let error = client.refusal(statement);
+            assert_eq!(error.code().code(), code, "{statement}: {error:?}");
+            assert!(error.hint().is_some() && error.constraint().is_none(), "{statement}: {error:?}");
+        }
+    }
+    for table in ["capability_records", "name_claims", "tool_names", "capability_versions"] {
+        let error = db.refusal(&format!("TRUNCATE pml.{table} CASCADE"));
+        assert_eq!(error.code().code(), "PM007", "{table}");
+    }
+    // The settings of a dump are for what admins load; nobody else's names go unclaimed for them.
+    database.create_role("bob", &[]);
+    db.batch_execute(&format!("SELECT pml_grant('{}', 'local', 'default')", database.role("bob"))).unwrap();
+    for mut client in [database.connect(), database.connect_as("bob")] {
+        client
+            .batch_execute("SET check_function_bodies = off; SELECT set_config('search_path', '', false)")
+            .unwrap();
+        let name = client.text("SELECT 'loaded:' || left(current_user, 3)", &[]).unwrap();
+        client.execute("SELECT public.pml_register('return ' || quote_literal($1), $1)", &[&name]).unwrap();
+        let error = client.refusal(&format!("SELECT public.pml_register('return 0', '{name}')"));
+        assert_eq!(error.code().code(), "PM003");
+    }
+    // What nothing refers to may go, and a family of traces as a whole.
+    let mut client = database.connect_as("admin");
+    client.batch_execute("DELETE FROM pml.execution_trace; UPDATE pml.name_claims SET reserved_until = now() WHERE name = 'gone:one'").unwrap();
+    db.batch_execute("SELECT pml_register('return 10', 'gone:one')").unwrap();
+}

@@ -34,6 +34,8 @@ log_min_messages = warning
 
 pub struct Cluster {
     folder: PathBuf,
+    /// The folder of its installation's programs.
+    programs: PathBuf,
     /// Each removes the folder when this process ends, so the old ones are kept when the server is restarted.
     supervisors: Mutex<Vec<Child>>,
 }
@@ -51,46 +53,58 @@ impl Cluster {
 
     /// A new, empty cluster.
     pub fn new() -> Cluster {
+        Cluster::of(programs())
+    }
+
+    /// A new, empty cluster of the newest major version.
+    pub fn of_newest_major() -> Cluster {
+        let programs = env::var_os("PML_NEWER_TREE_BIN");
+        Cluster::of(PathBuf::from(programs.expect(
+            "PML_NEWER_TREE_BIN is set by scripts/test: the programs of the newest Postgres, with the extension",
+        )))
+    }
+
+    fn of(programs: PathBuf) -> Cluster {
         let folder = folder_for_postgres();
         let initdb = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "-D"];
-        run(as_postgres("initdb").args(initdb).arg(&folder));
-        Cluster::start(folder, CONFIGURATION)
+        run(as_accepted_user(&programs.join("initdb")).args(initdb).arg(&folder));
+        Cluster::start(folder, programs, CONFIGURATION)
     }
 
     /// A streaming standby of this cluster.
     pub fn standby(&self) -> Cluster {
         let folder = folder_for_postgres();
         let backup = ["-U", "postgres", "-X", "stream", "-R", "--no-sync", "-c", "fast", "-D"];
-        run(as_postgres("pg_basebackup").args(backup).arg(&folder).arg("-h").arg(&self.folder));
+        run(self.command("pg_basebackup").args(backup).arg(&folder).arg("-h").arg(&self.folder));
         // Copied with the data, but the primary's own.
         for file in [".s.PGSQL.5432.lock", "server.log"] {
             std::fs::remove_file(folder.join(file)).expect("a copy of the primary's file");
         }
-        Cluster::start(folder, "")
+        Cluster::start(folder, self.programs.clone(), "")
     }
 
-    fn start(folder: PathBuf, configuration: &str) -> Cluster {
+    fn start(folder: PathBuf, programs: PathBuf, configuration: &str) -> Cluster {
         let socket = format!("{configuration}\nunix_socket_directories = '{}'\n", folder.display());
         append(&folder.join("postgresql.conf"), &socket);
-        let cluster = Cluster { folder, supervisors: Mutex::default() };
+        let cluster = Cluster { folder, programs, supervisors: Mutex::default() };
         cluster.start_again();
         cluster
     }
 
     /// Stops the server as a restart would: sessions end, committed data is kept.
     pub fn stop(&self) {
-        run(as_postgres("pg_ctl").args(["stop", "-m", "fast", "-w", "-s", "-D"]).arg(&self.folder));
+        run(self.command("pg_ctl").args(["stop", "-m", "fast", "-w", "-s", "-D"]).arg(&self.folder));
     }
 
     /// Stops the server as a crash would: unflushed data is lost.
     pub fn crash(&self) {
-        run(as_postgres("pg_ctl").args(["stop", "-m", "immediate", "-w", "-s", "-D"]).arg(&self.folder));
+        run(self.command("pg_ctl").args(["stop", "-m", "immediate", "-w", "-s", "-D"]).arg(&self.folder));
     }
 
     /// Starts the server that was stopped.
     pub fn start_again(&self) {
         let mut command = as_accepted_user(Path::new("sh"));
-        command.args(["-c", SUPERVISOR, "supervisor"]).arg(program("postgres")).arg(&self.folder);
+        command.args(["-c", SUPERVISOR, "supervisor"]).arg(self.programs.join("postgres")).arg(&self.folder);
         let supervisor = command.stdin(Stdio::piped()).spawn().expect("a shell");
         self.supervisors.lock().expect("no panic while locked").push(supervisor);
         self.wait_until_ready();
@@ -128,12 +142,28 @@ impl Cluster {
 
     /// Promotes a standby.
     pub fn promote(&self) {
-        run(as_postgres("pg_ctl").args(["promote", "-w", "-s", "-D"]).arg(&self.folder));
+        run(self.command("pg_ctl").args(["promote", "-w", "-s", "-D"]).arg(&self.folder));
     }
 
     /// Runs one of Postgres' programs on this cluster and returns its output.
     pub fn tool(&self, name: &str, arguments: &[&str]) -> Vec<u8> {
-        output(as_postgres(name).arg("-h").arg(&self.folder).args(["-U", "postgres"]).args(arguments))
+        output(self.tool_as("postgres", name).args(arguments))
+    }
+
+    /// One of Postgres' programs, to be run on this cluster as this role.
+    pub fn tool_as(&self, role: &str, name: &str) -> Command {
+        let mut command = self.command(name);
+        command.arg("-h").arg(&self.folder).args(["-U", role]);
+        command
+    }
+
+    /// Everything that the server has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("server.log")).expect("the server's log")
+    }
+
+    fn command(&self, name: &str) -> Command {
+        as_accepted_user(&self.programs.join(name))
     }
 }
 
@@ -145,8 +175,11 @@ impl Default for Cluster {
 
 /// The path of one of the private installation's programs.
 pub fn program(name: &str) -> PathBuf {
-    let folder = env::var_os("PML_TREE_BIN").expect("PML_TREE_BIN is set by `make test`");
-    PathBuf::from(folder).join(name)
+    programs().join(name)
+}
+
+fn programs() -> PathBuf {
+    PathBuf::from(env::var_os("PML_TREE_BIN").expect("PML_TREE_BIN is set by `make test`"))
 }
 
 /// Where the private installation keeps the scripts of extensions.

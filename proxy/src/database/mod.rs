@@ -154,10 +154,11 @@ impl Database {
     async fn schema(&self) -> Result<&String, DatabaseError> {
         self.schema
             .get_or_try_init(|| async {
-                let query = "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
+                let query = "SELECT quote_ident(n.nspname), has_schema_privilege(n.oid, 'USAGE'), current_user::text \
+                             FROM pg_catalog.pg_extension e \
                              JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pml'";
                 match self.once(query, &[], Repeat::Harmless).await?.first() {
-                    Some(row) => row.try_get(0).map_err(|error| statement_error(&error)),
+                    Some(row) => usable_schema(row),
                     None => Err(DatabaseError::NotReady("the extension pml isn't installed in it.".into())),
                 }
             })
@@ -199,4 +200,21 @@ impl Database {
             }
         }
     }
+}
+
+fn usable_schema(row: &Row) -> Result<String, DatabaseError> {
+    let read = |error| statement_error(&error);
+    let (schema, role): (String, String) = (row.try_get(0).map_err(read)?, row.try_get(2).map_err(read)?);
+    if row.try_get(1).map_err(read)? {
+        return Ok(schema);
+    }
+    Err(DatabaseError::NotReady(format!(
+        "role {role} may not use schema {schema}, where the functions of the extension are; run: {}.",
+        grant_usage(&schema)
+    )))
+}
+
+/// What an admin runs so that proxies reach the extension's functions.
+pub(crate) fn grant_usage(schema: &str) -> String {
+    format!("GRANT USAGE ON SCHEMA {schema} TO pml_proxy;")
 }

@@ -248,6 +248,8 @@ impl Database {
              'server', current_setting('server_version'), 'database', current_database(), 'role', current_user, \
              'standby', pg_is_in_recovery(), \
              'extension', (SELECT extversion FROM pg_extension WHERE extname = 'pml'), \
+             'unusable_schema', (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
+                        WHERE e.extname = 'pml' AND NOT has_schema_privilege(n.oid, 'USAGE')), \
              'available', (SELECT default_version FROM pg_available_extensions WHERE name = 'pml'), \
              'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
              'admin', (SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'pml_admin'), \
