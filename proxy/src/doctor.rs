@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::{Config, DatabaseConfig},
-    database::{self, Database, DatabaseError, NotificationHandler},
+    database::{Database, DatabaseError, SILENT_ADVICE, Unheard, hears},
     downstream::{DownstreamOptions, Downstreams},
     scope::{Caller, Scope},
 };
@@ -149,15 +149,14 @@ impl Report {
     }
 
     async fn listening(&mut self, config: &DatabaseConfig) {
-        let listener = Arc::new(Connected::default());
-        let stop = tokio_util::sync::CancellationToken::new();
-        let _stop = stop.clone().drop_guard();
-        tokio::spawn(database::listen(config.listen.clone(), listener.clone(), stop));
-        match tokio::time::timeout(config.patience, listener.0.notified()).await {
+        match hears(&config.listen, &Database::new(config, Arc::default())).await {
             Ok(()) => self.add("LISTEN", Health::Ok, "notifications arrive", None),
-            _ => {
-                let advice = "LISTEN needs a direct connection; set listen_url (--listen-url) if database_url goes through pgbouncer.";
-                self.add("LISTEN", Health::Broken, "can't connect", Some(advice.into()));
+            Err(unheard) => {
+                let advice = match unheard {
+                    Unheard::NotSent(_) => "Mend database_url first.",
+                    _ => SILENT_ADVICE,
+                };
+                self.add("LISTEN", Health::Broken, unheard.to_string(), Some(advice.into()));
             }
         }
     }
@@ -218,20 +217,4 @@ impl Report {
 
 fn own_scope() -> Scope {
     Scope { org: "local".into(), project: "default".into(), actor: "doctor".into() }
-}
-
-/// Reports only that the connection is there.
-#[derive(Default)]
-struct Connected(tokio::sync::Notify);
-
-impl NotificationHandler for Connected {
-    fn tools_changed(&self, _: &str) {}
-
-    fn tokens_changed(&self, _: &str) {}
-
-    fn connected(&self) {
-        self.0.notify_one();
-    }
-
-    fn lost(&self) {}
 }

@@ -8,6 +8,7 @@ mod fairness;
 mod floods;
 mod forwarded;
 mod front_door;
+mod hearing;
 mod hints;
 mod listing;
 mod no_fqdns;

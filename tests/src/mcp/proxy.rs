@@ -135,9 +135,17 @@ impl Proxy {
     /// Waits until it receives notifications; before that, clients may be notified once more than needed.
     pub fn is_ready(&self) {
         eventually("readiness", || {
-            let ask = async { reqwest::get(self.page("/readyz")).await.ok() };
-            runtime().block_on(ask).filter(|answer| answer.status().is_success()).map(drop)
+            (self.readiness().is_some_and(|readiness| readiness["listening"] == true)).then_some(())
         });
+    }
+
+    /// What `/readyz` answers if it is ready.
+    pub fn readiness(&self) -> Option<Value> {
+        let ask = async {
+            let answer = reqwest::get(self.page("/readyz")).await?.error_for_status()?;
+            answer.json().await
+        };
+        runtime().block_on(ask).ok()
     }
 
     pub fn pid(&self) -> u32 {
