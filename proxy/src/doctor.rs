@@ -191,6 +191,14 @@ impl Report {
     }
 
     async fn servers(&mut self, config: Config) {
+        for left_out in &config.left_out {
+            let advice = "Correct its entry; the proxy starts without it, or with --strict not at all.";
+            let what = format!("server {}", left_out.configured_name);
+            self.add(what, Health::Broken, left_out.problems.join("; "), Some(advice.into()));
+        }
+        for warning in &config.warnings {
+            self.add("configuration", Health::Warning, warning, None);
+        }
         let longest = config.servers.values().map(|server| server.startup_timeout).max().unwrap_or_default();
         let servers = Downstreams::new(config.servers, &DownstreamOptions::default());
         let mut asking = tokio::task::JoinSet::new();
@@ -203,7 +211,7 @@ impl Report {
             });
         }
         while let Some(Ok((name, listed))) = asking.join_next().await {
-            let what = format!("server {name}");
+            let what = format!("server {}", servers.shown(&name));
             let advice = Some("Check its entry under mcpServers, and run its command by hand.".to_owned());
             match listed {
                 Ok(Ok(tools)) => self.add(what, Health::Ok, format!("{} tools", tools.len()), None),

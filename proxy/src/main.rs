@@ -33,6 +33,17 @@ fn load(settings: GivenSettings) -> Result<Config, ConfigError> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
+    for problem in config.left_out.iter().flat_map(|left_out| &left_out.problems) {
+        tracing::warn!("{problem}. The server is left out.");
+    }
+    for (identifier, server) in &config.servers {
+        if server.configured_name != *identifier {
+            tracing::info!(
+                "the server {:?} is called {identifier} in code and tools",
+                server.configured_name
+            );
+        }
+    }
     Ok(config)
 }
 

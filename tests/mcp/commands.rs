@@ -74,9 +74,10 @@ fn bad_configuration_is_said_and_exits_with_64() {
     let broken = file("broken.json", "{");
     let list = file("list.json", "[]");
     let servers = file("servers.json", r#"{"mcpServers": {"x": {}}}"#);
+    let no_servers = file("none.json", r#"{"x": {"command": "y"}}"#);
     let database = ("PML_DATABASE_URL", "postgres://localhost/x");
     type Case<'c> = (&'c [&'c str], &'c [(&'c str, &'c str)], &'c str);
-    let cases: [Case<'_>; 17] = [
+    let cases: [Case<'_>; 19] = [
         (&["serve"], &[], "No database is configured"),
         (
             &["serve"],
@@ -90,7 +91,9 @@ fn bad_configuration_is_said_and_exits_with_64() {
         ),
         (&["serve", "--config", &unknown_key], &[database], "unknown field `databse_url`"),
         (&["serve", "--config", &broken], &[database], "broken.json"),
-        (&["serve", "--mcp-servers", &servers], &[database], "x"),
+        (&["serve", "--mcp-servers", &servers, "--strict"], &[database], "mcpServers.x: \"command\""),
+        (&["serve", "--mcp-servers", &servers], &[database, ("PML_STRICT", "true")], "mcpServers.x"),
+        (&["serve", "--mcp-servers", &no_servers], &[database], "no servers found"),
         (&["serve", "--bind", "0.0.0.0:0", "--require-token", "false"], &[database], "other machines"),
         (&["serve", "--org", "not a name"], &[database], "not a name"),
         (
