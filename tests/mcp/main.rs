@@ -3,6 +3,7 @@
 mod advertised;
 mod changes;
 mod commands;
+mod configured_servers;
 mod execute;
 mod fairness;
 mod floods;

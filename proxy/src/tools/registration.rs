@@ -1,13 +1,14 @@
 //! Registers the downstream servers' tools in Postgres, in every project in use, and keeps them up to date.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::{
     sync::broadcast::error::RecvError,
     time::{Instant, timeout_at},
@@ -20,6 +21,17 @@ use crate::scope::{Caller, Scope};
 
 /// How long a caller waits for servers that are being started.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Servers without listed tools, as people are shown them.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Unlisted {
+    /// Their tools follow.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub starting: Vec<String>,
+    /// Why they are down; they are restarted from time to time.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, String>,
+}
 
 /// What is registered where, by project (`org.project`).
 #[derive(Default)]
@@ -111,6 +123,23 @@ impl Catalog {
         self.register_missing(caller, WaitFrom::Now, named).await;
     }
 
+    /// The servers whose tools the list of this scope lacks.
+    pub(crate) fn unlisted(&self, scope: &Scope) -> Unlisted {
+        let missing = self.registration.missing(scope, &self.server_names);
+        let mut unlisted = Unlisted::default();
+        if missing.is_empty() {
+            return unlisted;
+        }
+        for status in self.servers.status().into_iter().filter(|status| missing.contains(&status.name)) {
+            let shown = self.servers.shown(&status.name);
+            match status.reason {
+                Some(reason) => drop(unlisted.unavailable.insert(shown, reason)),
+                None => unlisted.starting.push(shown),
+            }
+        }
+        unlisted
+    }
+
     /// Whether the text names a server.
     pub(crate) fn names_server(&self, text: &str) -> bool {
         !named_in(text, &self.server_names).is_empty()
@@ -183,6 +212,8 @@ impl Catalog {
                 if changed > 0 {
                     // The notification may still be on its way, and a caller that waited must not get the cached list.
                     self.invalidate(scope);
+                    // Nor must clients depend on it: it may never arrive.
+                    self.changes.hint(&scope.project_key());
                 }
                 self.registration.set_registered(scope, server);
             }
