@@ -30,6 +30,11 @@ fn start() -> Result<(), Failure> {
 fn load(settings: GivenSettings) -> Result<Config, ConfigError> {
     let config = Config::load(settings)?;
     logging::start(&config.log);
+    Ok(config)
+}
+
+/// Logs what the configuration says about servers.
+fn tell_of_servers(config: &Config) {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -44,7 +49,6 @@ fn load(settings: GivenSettings) -> Result<Config, ConfigError> {
             );
         }
     }
-    Ok(config)
 }
 
 /// Threads for half of the cores. The other half is for Postgres, the sandbox and the servers, which do most of the work;
@@ -59,6 +63,9 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 async fn run(command: Command, config: Config) -> Result<(), Failure> {
+    if matches!(command, Command::Serve | Command::Stdio) {
+        tell_of_servers(&config);
+    }
     match command {
         Command::Serve => serve::over_http(config).await?,
         Command::Stdio => serve::over_stdio(config).await?,

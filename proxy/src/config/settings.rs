@@ -63,7 +63,7 @@ pub struct Settings {
     #[serde(skip_serializing)]
     pub inputs: Option<Value>,
 
-    /// Whether one wrong entry of `mcpServers` keeps the proxy from starting; otherwise it is left out with a warning
+    /// Whether a wrong entry of `mcpServers` keeps the proxy from starting; if not, it is left out
     #[arg(
         long,
         value_name = "BOOL",

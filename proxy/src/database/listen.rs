@@ -129,12 +129,17 @@ impl<H: NotificationHandler> Listener<H> {
     }
 
     fn tell(&mut self, unheard: &Unheard, pause: Duration) {
+        let is_lasting = match unheard {
+            Unheard::Silent => true,
+            Unheard::NotSent(error) => !error.is_passing(),
+            Unheard::NotConnected(_) | Unheard::Lost(_) => false,
+        };
         match unheard {
-            Unheard::Silent if std::mem::replace(&mut self.is_silence_told, true) => {
+            _ if is_lasting && std::mem::replace(&mut self.is_silence_told, true) => {
                 tracing::debug!("still no notifications; retrying in {pause:?}");
             }
-            Unheard::Silent => tracing::warn!(
-                "no notifications: {unheard}. Until they do, each request asks Postgres for its token and tools. \
+            _ if is_lasting => tracing::warn!(
+                "no notifications: {unheard}. Until they arrive, each request asks Postgres for its token and tools. \
                  {SILENT_ADVICE}"
             ),
             Unheard::Lost(error) => tracing::warn!(%error, "lost the connection for notifications"),
