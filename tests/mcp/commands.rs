@@ -4,16 +4,13 @@ use std::{fs, process::Output};
 
 use pml_tests::{
     Database,
-    mcp::{Proxy, pml},
+    mcp::{Proxy, pml_by_itself},
 };
 use serde_json::Value;
 
 fn run(args: &[&str], env: &[(&str, &str)]) -> Output {
-    let mut command = pml();
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PML_")) {
-        command.env_remove(name);
-    }
-    command.env("XDG_CONFIG_HOME", "/nonexistent").args(args);
+    let mut command = pml_by_itself();
+    command.args(args);
     for (name, value) in env {
         command.env(name, value);
     }

@@ -1,14 +1,10 @@
 //! `mcpServers` of any client: what can't be used is left out and explained, names are mapped, slow servers are told.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path, process::Output};
 
 use pml_tests::{
     Database,
-    mcp::{Agent, Era, Proxy, ProxySetup, eventually, pml, text},
+    mcp::{Agent, Era, Proxy, ProxySetup, eventually, pml_by_itself, text},
     peers::{node, npm, program, servers_file},
 };
 use serde_json::{Value, json};
@@ -55,12 +51,9 @@ impl Place {
     }
 
     fn pml(&self, args: &[&str]) -> Output {
-        let mut command: Command = pml();
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PML_")) {
-            command.env_remove(name);
-        }
-        command.env("XDG_CONFIG_HOME", "/nonexistent").env("PML_DATABASE_URL", self.database.url_of("proxy"));
-        command.args(args).output().expect("pml starts")
+        let mut command = pml_by_itself();
+        command.env("PML_DATABASE_URL", self.database.url_of("proxy")).args(args);
+        command.output().expect("pml starts")
     }
 }
 

@@ -3,8 +3,8 @@
 use std::process::Output;
 
 use pml_tests::{
-    Database, Pooler, Relay,
-    mcp::{Agent, Era, Proxy, ProxySetup, eventually, new_token, pml, runtime},
+    Cluster, Database, Pooler, Relay,
+    mcp::{Agent, Era, Proxy, ProxySetup, eventually, new_token, pml, pml_by_itself, runtime},
 };
 use serde_json::{Value, json};
 
@@ -122,11 +122,8 @@ fn a_connection_that_is_half_dead_is_given_up() {
 }
 
 fn doctor(database_url: &str, listen_url: Option<&str>) -> (Output, Value) {
-    let mut command = pml();
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PML_")) {
-        command.env_remove(name);
-    }
-    command.env("XDG_CONFIG_HOME", "/nonexistent").env("PML_DATABASE_URL", database_url);
+    let mut command = pml_by_itself();
+    command.env("PML_DATABASE_URL", database_url);
     if let Some(url) = listen_url {
         command.env("PML_LISTEN_URL", url);
     }
@@ -145,10 +142,17 @@ fn the_doctor_fails_if_notifications_do_not_arrive() {
     let pooler = Pooler::start(&database, "proxy", 1);
     let (pooled, direct) = (pooler.url_of(&database, "proxy"), database.url_of("proxy"));
     let elsewhere = direct.replace(&format!("dbname={}", database.name), &format!("dbname={}", other.name));
-    for listen in [None, Some(elsewhere.as_str())] {
+    let standby = Cluster::shared().standby();
+    let on_standby =
+        direct.replace(&database.socket().display().to_string(), &standby.folder().display().to_string());
+    for (listen, seen) in [
+        (None, "didn't arrive"),
+        (Some(elsewhere.as_str()), "didn't arrive"),
+        (Some(on_standby.as_str()), "cannot execute LISTEN during recovery"),
+    ] {
         let (output, finding) = doctor(&pooled, listen);
         assert_eq!((output.status.code(), &finding["health"]), (Some(1), &json!("broken")), "{finding}");
-        assert!(finding["seen"].as_str().unwrap().contains("didn't arrive"), "{finding}");
+        assert!(finding["seen"].as_str().unwrap().contains(seen), "{finding}");
         assert!(finding["advice"].as_str().unwrap().contains("set listen_url"), "{finding}");
     }
     let (output, finding) = doctor(&pooled, Some(&direct));

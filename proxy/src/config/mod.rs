@@ -135,7 +135,7 @@ impl Config {
 fn database(settings: &Settings) -> Result<DatabaseConfig, ConfigError> {
     let url = settings.database_url.as_deref().filter(|url| !url.is_empty());
     let main = postgres_config("database_url", url.ok_or(ConfigError::NoDatabase)?)?;
-    let listen = match &settings.listen_url {
+    let listen = match settings.listen_url.as_deref().filter(|url| !url.is_empty()) {
         Some(url) => postgres_config("listen_url", url)?,
         None => main.clone(),
     };

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{
     Database, DatabaseError, NotificationHandler,
     connect::{Connector, log_notice},
-    connect_error,
+    connect_error, statement_error,
 };
 
 /// How long a connection may take to be opened.
@@ -24,6 +24,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub enum Unheard {
     #[error("can't connect: {0}")]
     NotConnected(DatabaseError),
+    #[error("LISTEN fails: {0}")]
+    NotListening(DatabaseError),
     #[error("can't send a notification through database_url: {0}")]
     NotSent(DatabaseError),
     #[error("connected, but a notification that was sent through database_url didn't arrive")]
@@ -32,7 +34,18 @@ pub enum Unheard {
     Lost(DatabaseError),
 }
 
-/// What to do about [`Unheard::Silent`].
+impl Unheard {
+    /// Whether it stays so until somebody does something about it.
+    pub(super) fn is_lasting(&self) -> bool {
+        match self {
+            Unheard::Silent => true,
+            Unheard::NotListening(error) | Unheard::NotSent(error) => !error.is_passing(),
+            Unheard::NotConnected(_) | Unheard::Lost(_) => false,
+        }
+    }
+}
+
+/// What to do about it.
 pub const SILENT_ADVICE: &str = "LISTEN needs a direct connection to the primary, to the same database: set listen_url \
      (--listen-url, PML_LISTEN_URL) if database_url goes through a pooler such as pgbouncer.";
 
@@ -69,7 +82,9 @@ impl<'c> Ear<'c> {
         handler: Arc<impl NotificationHandler>,
     ) -> Result<Ear<'c>, Unheard> {
         let opening = async {
-            let (client, mut connection) = connector.open(config).await?;
+            let opened = connector.open(config).await;
+            let (client, mut connection) =
+                opened.map_err(|error| Unheard::NotConnected(connect_error(&error)))?;
             let expected: Arc<Mutex<Option<Expected>>> = Arc::default();
             let (awaited, proofs) = (expected.clone(), channel.0.clone());
             // Each message is handled as it is read, so that a flood fills no queue.
@@ -90,13 +105,11 @@ impl<'c> Ear<'c> {
                 }
             });
             let ear = Ear { client, driver: AbortOnDrop(driver), channel, expected };
-            ear.client.batch_execute(&format!("LISTEN {}", channel.0)).await?;
+            let listening = ear.client.batch_execute(&format!("LISTEN {}", channel.0)).await;
+            listening.map_err(|error| Unheard::NotListening(statement_error(&error)))?;
             Ok(ear)
         };
-        match timeout(OPENING, opening).await {
-            Ok(opened) => opened.map_err(|error| Unheard::NotConnected(connect_error(&error))),
-            Err(_) => Err(Unheard::NotConnected(no_answer())),
-        }
+        timeout(OPENING, opening).await.unwrap_or_else(|_| Err(Unheard::NotConnected(no_answer())))
     }
 
     /// Listens for changes.

@@ -129,21 +129,16 @@ impl<H: NotificationHandler> Listener<H> {
     }
 
     fn tell(&mut self, unheard: &Unheard, pause: Duration) {
-        let is_lasting = match unheard {
-            Unheard::Silent => true,
-            Unheard::NotSent(error) => !error.is_passing(),
-            Unheard::NotConnected(_) | Unheard::Lost(_) => false,
-        };
         match unheard {
-            _ if is_lasting && std::mem::replace(&mut self.is_silence_told, true) => {
+            _ if unheard.is_lasting() && std::mem::replace(&mut self.is_silence_told, true) => {
                 tracing::debug!("still no notifications; retrying in {pause:?}");
             }
-            _ if is_lasting => tracing::warn!(
+            _ if unheard.is_lasting() => tracing::warn!(
                 "no notifications: {unheard}. Until they arrive, each request asks Postgres for its token and tools. \
                  {SILENT_ADVICE}"
             ),
             Unheard::Lost(error) => tracing::warn!(%error, "lost the connection for notifications"),
-            _ => tracing::warn!("can't listen for notifications: {unheard}; retrying in {pause:?}"),
+            _ => tracing::warn!(error = %unheard, "can't listen for notifications; retrying in {pause:?}"),
         }
     }
 }

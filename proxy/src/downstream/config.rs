@@ -124,10 +124,9 @@ impl ServerConfig {
     /// What people are shown: the name in the configuration, and the identifier if that is another.
     pub fn shown_as(&self, identifier: &str) -> String {
         if self.configured_name == identifier {
-            identifier.to_owned()
-        } else {
-            format!("{} ({identifier})", self.configured_name)
+            return identifier.to_owned();
         }
+        format!("{} ({identifier})", self.configured_name.replace(char::is_control, "\u{fffd}"))
     }
 }
 

@@ -17,7 +17,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use super::Catalog;
-use crate::scope::{Caller, Scope};
+use crate::{
+    downstream::ServerState,
+    scope::{Caller, Scope},
+};
 
 /// How long a caller waits for servers that are being started.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -94,6 +97,12 @@ impl Registration {
         (attempts, new)
     }
 
+    fn is_under_way(&self, scope: &Scope, server: &str) -> bool {
+        let projects = self.0.lock();
+        let attempt = projects.get(&scope.project_key()).and_then(|project| project.attempts.get(server));
+        attempt.is_some_and(|attempt| !attempt.ended.is_cancelled())
+    }
+
     fn set_registered(&self, scope: &Scope, server: &str) {
         if let Some(project) = self.0.lock().get_mut(&scope.project_key()) {
             project.registered.insert(server.to_owned());
@@ -134,6 +143,12 @@ impl Catalog {
             let shown = self.servers.shown(&status.name);
             match status.reason {
                 Some(reason) => drop(unlisted.unavailable.insert(shown, reason)),
+                None if status.state == ServerState::Up
+                    && !self.registration.is_under_way(scope, &status.name) =>
+                {
+                    let reason = "its tools can't be registered; the proxy's log says why";
+                    unlisted.unavailable.insert(shown, reason.to_owned());
+                }
                 None => unlisted.starting.push(shown),
             }
         }
