@@ -77,7 +77,7 @@ impl App {
         let stop = &app.lifecycle.stop;
         let listener =
             Arc::new(Listener { tools: tools.clone(), tokens: tokens.clone(), metrics: metrics.clone() });
-        tokio::spawn(database::listen(config.database.listen, listener, stop.clone()));
+        tokio::spawn(database::listen(config.database.listen, app.database.clone(), listener, stop.clone()));
         tokio::spawn(notifications::follow_tools(tools.clone(), metrics.clone(), stop.clone()));
         tokio::spawn(tokens.clone().follow_hints(stop.clone()));
         tokio::spawn(tools.clone().follow_servers(stop.clone()));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::{Config, DatabaseConfig},
-    database::{self, Database, DatabaseError, NotificationHandler},
+    database::{Database, DatabaseError, SILENT_ADVICE, Unheard, hears},
     downstream::{DownstreamOptions, Downstreams},
     scope::{Caller, Scope},
 };
@@ -154,15 +154,14 @@ impl Report {
     }
 
     async fn listening(&mut self, config: &DatabaseConfig) {
-        let listener = Arc::new(Connected::default());
-        let stop = tokio_util::sync::CancellationToken::new();
-        let _stop = stop.clone().drop_guard();
-        tokio::spawn(database::listen(config.listen.clone(), listener.clone(), stop));
-        match tokio::time::timeout(config.patience, listener.0.notified()).await {
+        match hears(&config.listen, &Database::new(config, Arc::default())).await {
             Ok(()) => self.add("LISTEN", Health::Ok, "notifications arrive", None),
-            _ => {
-                let advice = "LISTEN needs a direct connection; set listen_url (--listen-url) if database_url goes through pgbouncer.";
-                self.add("LISTEN", Health::Broken, "can't connect", Some(advice.into()));
+            Err(unheard) => {
+                let advice = match unheard {
+                    Unheard::NotSent(_) => "Mend database_url first.",
+                    _ => SILENT_ADVICE,
+                };
+                self.add("LISTEN", Health::Broken, unheard.to_string(), Some(advice.into()));
             }
         }
     }
@@ -197,6 +196,14 @@ impl Report {
     }
 
     async fn servers(&mut self, config: Config) {
+        for left_out in &config.left_out {
+            let advice = "Correct its entry; the proxy starts without it, or with --strict not at all.";
+            let what = format!("server {}", left_out.configured_name);
+            self.add(what, Health::Broken, left_out.problems.join("; "), Some(advice.into()));
+        }
+        for warning in &config.warnings {
+            self.add("configuration", Health::Warning, warning, None);
+        }
         let longest = config.servers.values().map(|server| server.startup_timeout).max().unwrap_or_default();
         let servers = Downstreams::new(config.servers, &DownstreamOptions::default());
         let mut asking = tokio::task::JoinSet::new();
@@ -209,7 +216,7 @@ impl Report {
             });
         }
         while let Some(Ok((name, listed))) = asking.join_next().await {
-            let what = format!("server {name}");
+            let what = format!("server {}", servers.shown(&name));
             let advice = Some("Check its entry under mcpServers, and run its command by hand.".to_owned());
             match listed {
                 Ok(Ok(tools)) => self.add(what, Health::Ok, format!("{} tools", tools.len()), None),
@@ -223,20 +230,4 @@ impl Report {
 
 fn own_scope() -> Scope {
     Scope { org: "local".into(), project: "default".into(), actor: "doctor".into() }
-}
-
-/// Reports only that the connection is there.
-#[derive(Default)]
-struct Connected(tokio::sync::Notify);
-
-impl NotificationHandler for Connected {
-    fn tools_changed(&self, _: &str) {}
-
-    fn tokens_changed(&self, _: &str) {}
-
-    fn connected(&self) {
-        self.0.notify_one();
-    }
-
-    fn lost(&self) {}
 }

@@ -43,6 +43,10 @@ there may be a capability that does it, which you call by name. Run new code wit
 (namespace:action); if it succeeds, it is kept and becomes a tool. Code calls the connected MCP servers with \
 `await mcp.server.tool({…})` and other capabilities with `await mcp.namespace.action({…})`.";
 
+const SLOW_SERVERS: &str = "\
+A server that is slow to start may be missing in the first list of tools, whose _meta.pml.starting names it; \
+notifications/tools/list_changed tells when its tools are there. Code that calls it waits for it.";
+
 /// How long a refusal for a reached limit is held back.
 const SLOW_REFUSAL: Duration = Duration::from_millis(200);
 
@@ -62,6 +66,15 @@ impl Handler {
         let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let ended = app.lifecycle.stop.child_token();
         Handler { app, session, log_level: Mutex::default(), _end: ended.clone().drop_guard(), ended }
+    }
+
+    fn instructions(&self) -> String {
+        let servers = self.app.servers.names();
+        if servers.is_empty() {
+            return INSTRUCTIONS.to_owned();
+        }
+        let servers: Vec<String> = servers.iter().map(|server| self.app.servers.shown(server)).collect();
+        format!("{INSTRUCTIONS}\n\nConnected MCP servers: {}. {SLOW_SERVERS}", servers.join(", "))
     }
 
     /// The caller that the HTTP guard has put into the request; on stdio, the configured one.
@@ -154,7 +167,9 @@ impl ServerHandler for Handler {
         let capabilities =
             ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
         let implementation = Implementation::new("pml", env!("CARGO_PKG_VERSION")).with_title("PML");
-        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(self.instructions())
     }
 
     async fn list_tools(
@@ -171,6 +186,7 @@ impl ServerHandler for Handler {
         })?;
         let mut result = ListToolsResult::with_all_items(tools.as_ref().clone());
         // It depends on the caller, and changes when anything is named.
+        result.meta = answer::list_meta(&self.app.tools.unlisted(caller.scope()));
         result.cache_scope = Some(CacheScope::Private);
         result.ttl_ms = Some(0);
         Ok(result)

@@ -30,10 +30,25 @@ fn start() -> Result<(), Failure> {
 fn load(settings: GivenSettings) -> Result<Config, ConfigError> {
     let config = Config::load(settings)?;
     logging::start(&config.log);
+    Ok(config)
+}
+
+/// Logs what the configuration says about servers.
+fn tell_of_servers(config: &Config) {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    Ok(config)
+    for problem in config.left_out.iter().flat_map(|left_out| &left_out.problems) {
+        tracing::warn!("{problem}. The server is left out.");
+    }
+    for (identifier, server) in &config.servers {
+        if server.configured_name != *identifier {
+            tracing::info!(
+                "the server {:?} is called {identifier} in code and tools",
+                server.configured_name
+            );
+        }
+    }
 }
 
 /// Threads for half of the cores. The other half is for Postgres, the sandbox and the servers, which do most of the work;
@@ -48,6 +63,9 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 async fn run(command: Command, config: Config) -> Result<(), Failure> {
+    if matches!(command, Command::Serve | Command::Stdio) {
+        tell_of_servers(&config);
+    }
     match command {
         Command::Serve => serve::over_http(config).await?,
         Command::Stdio => serve::over_stdio(config).await?,

@@ -1,6 +1,9 @@
 //! `/metrics`, in the text format of Prometheus. Labels never hold names that callers choose.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use pml_worker::Counts;
 use prometheus_client::{
@@ -77,6 +80,7 @@ pub struct Metrics {
     notifications: Family<NotificationLabels, Counter>,
     list_changes: Counter,
     listening: Gauge,
+    listening_is_known: AtomicBool,
     calls_running: Gauge,
     finishes_pending: Gauge,
     sessions: Gauge,
@@ -109,6 +113,7 @@ impl Default for Metrics {
             notifications: Family::default(),
             list_changes: Counter::default(),
             listening: Gauge::default(),
+            listening_is_known: AtomicBool::default(),
             calls_running: Gauge::default(),
             finishes_pending: Gauge::default(),
             sessions: Gauge::default(),
@@ -222,6 +227,12 @@ impl Metrics {
 
     pub fn set_listening(&self, listening: bool) {
         self.listening.set(listening.into());
+        self.listening_is_known.store(true, Ordering::Release);
+    }
+
+    /// Whether it was found out since the start.
+    pub fn is_listening_known(&self) -> bool {
+        self.listening_is_known.load(Ordering::Acquire)
     }
 
     pub fn is_listening(&self) -> bool {

@@ -47,17 +47,28 @@ impl NotificationHandler for Listener {
         self.metrics.notified("tokens", hint.outcome());
     }
 
-    fn connected(&self) {
+    fn heard(&self) {
         self.tools.cache.set_listening(true);
+        self.tokens.set_listening(true);
         self.metrics.set_listening(true);
-        // Changes may have been missed while the connection was down.
+        // Changes may have been missed before.
+        self.tools.changes.hint_all();
+    }
+
+    fn unheard(&self) {
+        self.tools.cache.set_listening(false);
+        self.tokens.set_listening(false);
+        self.metrics.set_listening(false);
+    }
+
+    fn look_up(&self) {
         self.tokens.hint_all();
         self.tools.changes.hint_all();
     }
 
-    fn lost(&self) {
-        self.tools.cache.set_listening(false);
-        self.metrics.set_listening(false);
+    fn was_relied_on(&self) -> bool {
+        // Both are asked, because asking resets them.
+        self.tools.cache.take_used() | self.tokens.take_used()
     }
 }
 

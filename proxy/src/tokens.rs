@@ -1,4 +1,4 @@
-//! Bearer tokens: random, shown once, stored as hashes. Valid ones are cached.
+//! Bearer tokens: random, shown once, stored as hashes. Valid ones are cached while notifications arrive.
 
 use std::{
     collections::HashMap,
@@ -51,6 +51,10 @@ pub struct Tokens {
 
 #[derive(Default)]
 struct State {
+    /// Whether notifications arrive, so that what is known may be used.
+    is_listening: bool,
+    /// Whether it was.
+    was_used: bool,
     known: HashMap<String, Known>,
     /// Their hashes.
     by_id: HashMap<Uuid, String>,
@@ -108,12 +112,9 @@ impl Tokens {
         }
         let hash = hash(token);
         let asked = {
-            let state = self.state.lock();
-            if let Some(known) = state.known.get(&hash).filter(|known| known.until > Instant::now()) {
-                return Ok(Some(Accepted {
-                    principal: known.principal.clone(),
-                    revoked: known.revoked.clone(),
-                }));
+            let mut state = self.state.lock();
+            if let Some(accepted) = state.cached(&hash) {
+                return Ok(Some(accepted));
             }
             state.now
         };
@@ -143,6 +144,19 @@ impl Tokens {
             self.hinted.notify_one();
         }
         hint
+    }
+
+    /// Notifications arrive from now on, or no longer. Either way some may have been missed.
+    pub(crate) fn set_listening(&self, listening: bool) {
+        self.state.lock().is_listening = listening;
+        if listening {
+            self.hint_all();
+        }
+    }
+
+    /// Whether the cache was used since this was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        std::mem::take(&mut self.state.lock().was_used)
     }
 
     /// Any token may have changed.
@@ -181,6 +195,12 @@ impl Tokens {
 }
 
 impl State {
+    fn cached(&mut self, hash: &str) -> Option<Accepted> {
+        let known = self.known.get(hash).filter(|known| self.is_listening && known.until > Instant::now())?;
+        self.was_used = true;
+        Some(Accepted { principal: known.principal.clone(), revoked: known.revoked.clone() })
+    }
+
     /// Bounded: beyond that, any token may have changed.
     fn note_hint(&mut self, id: Uuid) {
         self.now += 1;
@@ -256,8 +276,6 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use uuid::Uuid;
 
     use super::{MOST_HINTED, State, generate, hash};
@@ -271,18 +289,32 @@ mod tests {
         Principal { identity: Identity::Token(id), scope }
     }
 
-    fn is_known(state: &State, hash: &str) -> bool {
-        state.known.get(hash).is_some_and(|known| known.until > Instant::now())
+    /// Whether it is used from the cache.
+    fn is_known(state: &mut State, hash: &str) -> bool {
+        state.cached(hash).is_some()
+    }
+
+    fn listening() -> State {
+        State { is_listening: true, ..State::default() }
+    }
+
+    #[test]
+    fn nothing_is_used_while_notifications_do_not_arrive() {
+        let mut state = State::default();
+        state.remember("h".into(), principal(Uuid::from_u128(1)), 0);
+        assert!(!is_known(&mut state, "h") && !state.was_used);
+        state.is_listening = true;
+        assert!(is_known(&mut state, "h") && state.was_used);
     }
 
     #[test]
     fn a_hint_drops_the_entry_and_checks_only_for_streams() {
-        let (mut state, id) = (State::default(), Uuid::from_u128(1));
+        let (mut state, id) = (listening(), Uuid::from_u128(1));
         let (accepted, _) = state.remember("h".into(), principal(id), 0);
-        assert!(is_known(&state, "h"));
+        assert!(is_known(&mut state, "h"));
         state.note_hint(id);
         assert_eq!((state.doubt(id), state.doubt(id)), (Hint::Taken, Hint::Coalesced));
-        assert!(!is_known(&state, "h"));
+        assert!(!is_known(&mut state, "h"));
         assert_eq!(state.take_hinted().0, ["h"], "a stream depends on it");
         drop(accepted);
         state.doubt(id);
@@ -292,14 +324,14 @@ mod tests {
 
     #[test]
     fn a_result_from_before_a_hint_is_not_cached() {
-        let (mut state, id) = (State::default(), Uuid::from_u128(1));
+        let (mut state, id) = (listening(), Uuid::from_u128(1));
         let asked = state.now;
         state.note_hint(id);
         let (accepted, is_doubtful) = state.remember("h".into(), principal(id), asked);
-        assert!(is_doubtful && !is_known(&state, "h"));
+        assert!(is_doubtful && !is_known(&mut state, "h"));
         assert_eq!(state.take_hinted().0, ["h"]);
         let now = state.now;
-        assert!(!state.remember("h".into(), principal(id), now).1 && is_known(&state, "h"));
+        assert!(!state.remember("h".into(), principal(id), now).1 && is_known(&mut state, "h"));
         state.forget("h");
         assert!(accepted.revoked.signal().is_cancelled() && state.by_id.is_empty());
     }

@@ -4,16 +4,13 @@ use std::{fs, process::Output};
 
 use pml_tests::{
     Database,
-    mcp::{Proxy, pml},
+    mcp::{Proxy, pml_by_itself},
 };
 use serde_json::Value;
 
 fn run(args: &[&str], env: &[(&str, &str)]) -> Output {
-    let mut command = pml();
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PML_")) {
-        command.env_remove(name);
-    }
-    command.env("XDG_CONFIG_HOME", "/nonexistent").args(args);
+    let mut command = pml_by_itself();
+    command.args(args);
     for (name, value) in env {
         command.env(name, value);
     }
@@ -74,9 +71,10 @@ fn bad_configuration_is_said_and_exits_with_64() {
     let broken = file("broken.json", "{");
     let list = file("list.json", "[]");
     let servers = file("servers.json", r#"{"mcpServers": {"x": {}}}"#);
+    let no_servers = file("none.json", r#"{"x": {"command": "y"}}"#);
     let database = ("PML_DATABASE_URL", "postgres://localhost/x");
     type Case<'c> = (&'c [&'c str], &'c [(&'c str, &'c str)], &'c str);
-    let cases: [Case<'_>; 17] = [
+    let cases: [Case<'_>; 19] = [
         (&["serve"], &[], "No database is configured"),
         (
             &["serve"],
@@ -90,7 +88,9 @@ fn bad_configuration_is_said_and_exits_with_64() {
         ),
         (&["serve", "--config", &unknown_key], &[database], "unknown field `databse_url`"),
         (&["serve", "--config", &broken], &[database], "broken.json"),
-        (&["serve", "--mcp-servers", &servers], &[database], "x"),
+        (&["serve", "--mcp-servers", &servers, "--strict"], &[database], "mcpServers.x: \"command\""),
+        (&["serve", "--mcp-servers", &servers], &[database, ("PML_STRICT", "true")], "mcpServers.x"),
+        (&["serve", "--mcp-servers", &no_servers], &[database], "no servers found"),
         (&["serve", "--bind", "0.0.0.0:0", "--require-token", "false"], &[database], "other machines"),
         (&["serve", "--org", "not a name"], &[database], "not a name"),
         (

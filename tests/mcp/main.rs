@@ -3,11 +3,13 @@
 mod advertised;
 mod changes;
 mod commands;
+mod configured_servers;
 mod execute;
 mod fairness;
 mod floods;
 mod forwarded;
 mod front_door;
+mod hearing;
 mod hints;
 mod listing;
 mod no_fqdns;

@@ -5,9 +5,11 @@ mod database;
 pub mod mcp;
 pub mod peers;
 mod pooler;
+mod relay;
 mod run;
 
 pub use cluster::{Cluster, as_postgres, extension_folder, program};
 pub use database::{Ask, Database, Notices, failure};
 pub use pooler::Pooler;
+pub use relay::Relay;
 pub use run::Run;

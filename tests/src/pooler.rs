@@ -1,4 +1,4 @@
-//! pgbouncer in transaction mode in front of a database's cluster, stopped with the test process.
+//! pgbouncer in front of a database's cluster, in transaction mode unless a test changes it; stopped with the test process.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 use crate::{
     Database,
     cluster::{as_accepted_user, folder_for_postgres},
-    mcp::eventually,
+    mcp::{eventually, signal},
 };
 
 /// Stops the pooler as soon as the pipe to the test process closes.
@@ -34,7 +34,8 @@ impl Pooler {
         let folder = folder_for_postgres();
         let settings = format!(
             "[databases]\n* = host={cluster}\n[pgbouncer]\npool_mode = transaction\ndefault_pool_size = {connections}\n\
-             unix_socket_dir = {folder}\nlisten_port = {PORT}\nauth_type = trust\nauth_file = {folder}/users\n",
+             unix_socket_dir = {folder}\nlisten_port = {PORT}\nauth_type = trust\nauth_file = {folder}/users\n\
+             pidfile = {folder}/pid\n",
             cluster = database.socket().display(),
             folder = folder.display(),
         );
@@ -50,6 +51,19 @@ impl Pooler {
         let socket = pooler.folder.join(format!(".s.PGSQL.{PORT}"));
         eventually("pgbouncer listens", || UnixStream::connect(&socket).ok());
         pooler
+    }
+
+    /// Changes its mode (`transaction`, `session`), also for connections that are open.
+    pub fn set_mode(&self, mode: &str) {
+        let file = self.folder.join("pgbouncer.ini");
+        let settings = fs::read_to_string(&file).expect("its settings");
+        let settings = settings.lines().map(|line| match line.split_once(" = ") {
+            Some(("pool_mode", _)) => format!("pool_mode = {mode}\n"),
+            _ => format!("{line}\n"),
+        });
+        fs::write(&file, settings.collect::<String>()).expect("a file");
+        let pid = fs::read_to_string(self.folder.join("pid")).expect("its process");
+        signal(pid.trim().parse().expect("a process"), "HUP");
     }
 
     /// How a program connects through it as that role.

@@ -10,7 +10,7 @@ use pml_worker::{Limits, PoolConfig};
 use tokio_postgres::Config as PostgresConfig;
 
 use crate::{
-    downstream::{ConfigErrors, ParsedServers, ServerConfig, parse_servers},
+    downstream::{ConfigErrors, LeftOut, ParsedServers, ServerConfig, parse_servers},
     limits::LimitsConfig,
     logging::{self, LogConfig},
     scope::Scope,
@@ -26,10 +26,15 @@ const MIB: u64 = 1024 * 1024;
 pub enum ConfigError {
     #[error("{}: can't be read: {source}.", .path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{}: expected a JSON object, found a list.", .path.display())]
-    NotAnObject { path: PathBuf },
-    #[error("{}: {source}.", .path.display())]
-    Malformed { path: PathBuf, source: serde_json::Error },
+    #[error("{}: expected a JSON object, found {found}.", .path.display())]
+    NotAnObject { path: PathBuf, found: &'static str },
+    #[error("{}: {what}.", .path.display())]
+    Malformed { path: PathBuf, what: String },
+    #[error(
+        "{}: no servers found. They are expected under \"mcpServers\" (most clients), \"servers\" (VS Code) or \
+         \"context_servers\" (Zed).", .path.display()
+    )]
+    NoServers { path: PathBuf },
     #[error("Invalid setting: {0}.")]
     Unusable(#[from] serde_json::Error),
     #[error(
@@ -68,7 +73,10 @@ pub struct Config {
     pub limits: Limits,
     /// Of one token.
     pub token_limits: LimitsConfig,
+    /// By their identifiers.
     pub servers: BTreeMap<String, ServerConfig>,
+    /// The servers whose entries can't be used.
+    pub left_out: Vec<LeftOut>,
     /// Whether simple tool calls take the fast path, unparsed.
     pub passthrough: bool,
     /// About ignored keys.
@@ -104,6 +112,10 @@ impl Config {
             Some(entries) => parse_servers(&entries, |name| std::env::var(name).ok())?,
             None => ParsedServers::default(),
         };
+        if settings.strict && !servers.left_out.is_empty() {
+            let problems = servers.left_out.into_iter().flat_map(|left_out| left_out.problems);
+            return Err(ConfigErrors(problems.collect()).into());
+        }
         Ok(Config {
             database: database(&settings)?,
             scope: scope(&settings)?,
@@ -112,6 +124,7 @@ impl Config {
             token_limits: token_limits(&settings)?,
             worker: pool_config(&settings)?,
             servers: servers.servers,
+            left_out: servers.left_out,
             passthrough: settings.passthrough,
             warnings: servers.warnings,
             log: LogConfig { format: settings.log_format, level: settings.log_level },
@@ -122,7 +135,7 @@ impl Config {
 fn database(settings: &Settings) -> Result<DatabaseConfig, ConfigError> {
     let url = settings.database_url.as_deref().filter(|url| !url.is_empty());
     let main = postgres_config("database_url", url.ok_or(ConfigError::NoDatabase)?)?;
-    let listen = match &settings.listen_url {
+    let listen = match settings.listen_url.as_deref().filter(|url| !url.is_empty()) {
         Some(url) => postgres_config("listen_url", url)?,
         None => main.clone(),
     };

@@ -49,14 +49,31 @@ pub struct Settings {
     #[arg(long, help_heading = "Scope")]
     pub actor: Option<String>,
 
-    /// File with the downstream MCP servers as `mcpServers`; replaces those in the configuration file
+    /// File with the downstream MCP servers, of any MCP client; replaces those in the configuration file
     #[arg(long, value_name = "FILE", help_heading = "Downstream servers")]
     pub mcp_servers: Option<PathBuf>,
 
     /// The servers in the configuration file.
     #[arg(skip)]
-    #[serde(rename = "mcpServers")]
+    #[serde(rename = "mcpServers", alias = "servers", alias = "context_servers")]
     pub mcp_servers_block: Option<Value>,
+
+    /// VS Code's questions for `${input:…}`; here, the environment has the values.
+    #[arg(skip)]
+    #[serde(skip_serializing)]
+    pub inputs: Option<Value>,
+
+    /// Whether a wrong entry of `mcpServers` keeps the proxy from starting; if not, it is left out
+    #[arg(
+        long,
+        value_name = "BOOL",
+        help_heading = "Downstream servers",
+        num_args = 0..=1,
+        action = ArgAction::Set,
+        default_missing_value = "true",
+        default_value_t = false
+    )]
+    pub strict: bool,
 
     /// Whether simple tool calls take the fast path, unparsed
     #[arg(

@@ -4,6 +4,7 @@
 
 mod connect;
 mod error;
+mod hearing;
 mod listen;
 mod statements;
 
@@ -28,6 +29,7 @@ use crate::{backoff::pauses, config::DatabaseConfig, metrics::Metrics, scope::Ca
 use connect::Manager;
 pub use error::{DatabaseError, Refusal};
 use error::{Retry, connect_error, statement_error};
+pub use hearing::{SILENT_ADVICE, Unheard, hears};
 pub use listen::{NotificationHandler, listen};
 pub use statements::{Begun, TokenRow, ToolRow};
 

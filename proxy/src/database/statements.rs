@@ -242,6 +242,14 @@ impl Database {
         rows.first().map_or(Ok(false), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
 
+    /// Notifies. Its commit waits neither for the disk nor for a standby.
+    pub(super) async fn notify(&self, channel: &str, payload: &str) -> Result<(), DatabaseError> {
+        let statement =
+            "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, $2)";
+        let parameters: [Parameter<'_>; 2] = [(&channel, Type::TEXT), (&payload, Type::TEXT)];
+        self.once(statement, &parameters, Repeat::Harmless).await.map(drop)
+    }
+
     /// What the doctor checks about server and role.
     pub async fn facts(&self) -> Result<Value, DatabaseError> {
         let query = "SELECT jsonb_build_object( \

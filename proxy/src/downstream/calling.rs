@@ -63,7 +63,7 @@ pub(super) async fn call(
             }
             SendOutcome::SessionLost => {
                 let reason = "it loses the session again and again".to_owned();
-                return Err(DownstreamError::Down { server: server.name.clone(), reason, next_try: None });
+                return Err(DownstreamError::Down { server: server.shown.clone(), reason, next_try: None });
             }
         }
     }
@@ -92,7 +92,7 @@ struct Calling<'a> {
 
 impl Calling<'_> {
     fn names(&self) -> (String, String) {
-        (self.server.name.clone(), self.call.tool.clone())
+        (self.server.shown.clone(), self.call.tool.clone())
     }
 
     fn cancelled(&self) -> DownstreamError {

@@ -20,6 +20,16 @@ pub enum DownstreamError {
         /// Its name.
         server: String,
     },
+    /// The configuration excludes the tool; the call was not sent.
+    #[error(
+        "the tool {tool:?} of the server {server:?} is excluded in the configuration; nothing was sent to it"
+    )]
+    Excluded {
+        /// The server's name.
+        server: String,
+        /// The tool called.
+        tool: String,
+    },
     /// It isn't running; the call was not sent.
     #[error("the server {server:?} is down: {reason}; {}; nothing was sent to it", next(*next_try))]
     Down {
@@ -109,6 +119,7 @@ impl DownstreamError {
         match self {
             Self::UnknownServer { .. } => "unknown_server",
             Self::Disabled { .. } => "disabled",
+            Self::Excluded { .. } => "excluded",
             Self::Down { .. } => "down",
             Self::Lost { .. } => "lost",
             Self::Timeout { .. } => "timeout",

@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
+use pml_core::server_name::server_identifier;
 use serde_json::{Map, Value};
 
 /// The maximum of all timeouts.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// A multiple of 1,000 from here on is taken for milliseconds, in which several clients give timeouts.
+const FEWEST_MILLISECONDS: f64 = 10_000.0;
 
 /// Reads one server's entry and collects its errors.
 pub(super) struct Reader<'a> {
@@ -16,8 +19,21 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Where the entry is. A name that isn't an identifier is quoted.
+    pub(super) fn path(&self) -> String {
+        if server_identifier(self.server) == self.server {
+            format!("mcpServers.{}", self.server)
+        } else {
+            format!("mcpServers.{:?}", self.server)
+        }
+    }
+
     pub(super) fn error(&mut self, field: &str, what: impl fmt::Display) {
-        self.errors.push(format!("mcpServers.{}.{field}: {what}", self.server));
+        self.errors.push(format!("{}.{field}: {what}", self.path()));
+    }
+
+    pub(super) fn warn(&mut self, field: &str, what: impl fmt::Display) {
+        self.warnings.push(format!("{}.{field}: {what}", self.path()));
     }
 
     pub(super) fn flag(&mut self, fields: &mut Map<String, Value>, field: &str) -> Option<bool> {
@@ -33,7 +49,15 @@ impl Reader<'_> {
     pub(super) fn seconds(&mut self, fields: &mut Map<String, Value>, names: &[&str]) -> Option<Duration> {
         let field = *names.iter().find(|name| fields.contains_key(**name))?;
         let value = fields.shift_remove(field)?;
-        let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let mut seconds = value.as_f64();
+        if let Some(number) =
+            seconds.filter(|number| *number >= FEWEST_MILLISECONDS && number % 1_000.0 == 0.0)
+        {
+            let meant = number / 1_000.0;
+            self.warn(field, format!("{number} is read as milliseconds, {meant} s; write {meant}"));
+            seconds = Some(meant);
+        }
+        let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         match seconds {
             Some(seconds) if !seconds.is_zero() && seconds <= LONGEST_TIMEOUT => Some(seconds),
             Some(_) => {
@@ -58,6 +82,22 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// The first of these fields that is there, with its name. The others mean the same and are dropped.
+    pub(super) fn first_text<'n>(
+        &mut self,
+        fields: &mut Map<String, Value>,
+        names: &[&'n str],
+    ) -> Option<(&'n str, String)> {
+        let present: Vec<&str> = names.iter().copied().filter(|name| fields.contains_key(*name)).collect();
+        let (first, others) = present.split_first()?;
+        let text = self.text(fields, first);
+        for other in others {
+            fields.shift_remove(*other);
+            self.warn(other, format!("ignored: {first:?} is given too"));
+        }
+        text.map(|text| (*first, text))
     }
 
     pub(super) fn list(&mut self, fields: &mut Map<String, Value>, field: &str) -> Vec<String> {
@@ -97,6 +137,11 @@ impl Reader<'_> {
                 Value::String(text) => {
                     texts.insert(key, text);
                 }
+                value @ (Value::Number(_) | Value::Bool(_)) => {
+                    texts.insert(key, value.to_string());
+                }
+                // VS Code's way to unset a variable, of which servers get few anyway.
+                Value::Null => {}
                 other => self
                     .error(&format!("{field}.{key}"), format!("expected a string, found {}", kind(&other))),
             }

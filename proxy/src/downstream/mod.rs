@@ -14,9 +14,11 @@ mod calling;
 mod client;
 mod config;
 mod connection;
+mod entry;
 mod error;
 mod expand;
 mod fields;
+mod foreign_fields;
 mod http;
 mod passthrough;
 mod pending_request;
@@ -27,6 +29,7 @@ mod server;
 mod status;
 mod stderr;
 mod tap;
+mod tool_filter;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -40,13 +43,14 @@ pub use self::{
     call::{Call, CallBody, CallContext, Input, ToolAnswer},
     client::{Asking, CallingClient},
     config::{
-        ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, DownstreamOptions, ParsedServers,
+        ConfigErrors, DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, DownstreamOptions, LeftOut, ParsedServers,
         ServerConfig, TransportConfig, parse_servers,
     },
     error::DownstreamError,
     passthrough::RawAnswer,
     status::{ServerState, ServerStatus},
     tap::Progress,
+    tool_filter::ToolFilter,
 };
 
 /// The buffer of each receiver of changes.
@@ -101,6 +105,22 @@ impl Downstreams {
         self.0.servers.contains_key(server)
     }
 
+    /// What people are shown of a server: its name in the configuration, and its identifier if that is another.
+    pub fn shown(&self, server: &str) -> String {
+        self.0.servers.get(server).map_or_else(|| server.to_owned(), |server| server.shown.clone())
+    }
+
+    /// The server's name in the configuration, if it isn't its identifier.
+    pub fn other_name(&self, server: &str) -> Option<&str> {
+        let configured = &self.0.servers.get(server)?.config.configured_name;
+        (configured != server).then_some(configured)
+    }
+
+    /// Whether the configuration allows a server's tool.
+    pub fn allows(&self, server: &str, tool: &str) -> bool {
+        self.0.servers.get(server).is_none_or(|server| server.config.tools.allows(tool))
+    }
+
     /// A server's tools. Starts it if needed; while it is down, the last list.
     pub async fn list(&self, server: &str) -> Result<Arc<Vec<Tool>>, DownstreamError> {
         let server = self.server(server)?;
@@ -109,7 +129,7 @@ impl Downstreams {
             return Ok(tools);
         }
         server.connection().await?;
-        server.known_tools().ok_or_else(|| DownstreamError::Closed { server: server.name.clone() })
+        server.known_tools().ok_or_else(|| DownstreamError::Closed { server: server.shown.clone() })
     }
 
     /// A server's last list of tools, without starting it.
@@ -125,6 +145,9 @@ impl Downstreams {
     /// Calls a tool; the answer is the server's, unchanged. It is a question only if the context allows it.
     pub async fn call(&self, call: &Call, context: CallContext) -> Result<ToolAnswer, DownstreamError> {
         let server = self.server(&call.server)?;
+        if !server.config.tools.allows(&call.tool) {
+            return Err(DownstreamError::Excluded { server: server.shown.clone(), tool: call.tool.clone() });
+        }
         let started = Instant::now();
         let answer = calling::call(server, call, &context).await;
         tracing::debug!(
@@ -154,11 +177,16 @@ impl Downstreams {
     fn server(&self, name: &str) -> Result<&Arc<Server>, DownstreamError> {
         match self.0.servers.get(name) {
             Some(server) if server.config.disabled => {
-                Err(DownstreamError::Disabled { server: name.to_owned() })
+                Err(DownstreamError::Disabled { server: server.shown.clone() })
             }
-            Some(server) if server.is_closing() => Err(DownstreamError::Closed { server: name.to_owned() }),
+            Some(server) if server.is_closing() => {
+                Err(DownstreamError::Closed { server: server.shown.clone() })
+            }
             Some(server) => Ok(server),
-            None => Err(DownstreamError::UnknownServer { server: name.to_owned(), known: self.names() }),
+            None => {
+                let known = self.names().iter().map(|name| self.shown(name)).collect();
+                Err(DownstreamError::UnknownServer { server: name.to_owned(), known })
+            }
         }
     }
 }

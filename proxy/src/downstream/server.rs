@@ -63,7 +63,10 @@ impl Outage {
 }
 
 pub(super) struct Server {
+    /// Its identifier.
     pub(super) name: String,
+    /// What people are shown.
+    pub(super) shown: String,
     pub(super) config: ServerConfig,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) starts: AtomicU64,
@@ -83,6 +86,7 @@ impl Server {
         closing: CancellationToken,
     ) -> Arc<Server> {
         Arc::new(Server {
+            shown: config.shown_as(&name),
             name,
             config,
             phase: watch::Sender::new(Phase::Idle),
@@ -120,8 +124,8 @@ impl Server {
         let settled = phase.wait_for(|phase| !matches!(phase, Phase::Idle | Phase::Starting)).await;
         match settled.as_deref() {
             Ok(Phase::Up(connection)) => Ok(Arc::clone(connection)),
-            Ok(Phase::Down(outage)) => Err(outage.error(&self.name)),
-            _ => Err(DownstreamError::Closed { server: self.name.clone() }),
+            Ok(Phase::Down(outage)) => Err(outage.error(&self.shown)),
+            _ => Err(DownstreamError::Closed { server: self.shown.clone() }),
         }
     }
 
@@ -240,8 +244,9 @@ impl Server {
         Ok((connection, service))
     }
 
-    /// Stores the list. Whether it differs from the last one.
-    fn store(&self, tools: Vec<Tool>) -> bool {
+    /// Stores the list, without excluded tools. Whether it differs from the last one.
+    fn store(&self, mut tools: Vec<Tool>) -> bool {
+        tools.retain(|tool| self.config.tools.allows(&tool.name));
         let mut known = self.tools.write();
         let changed = known.as_ref().is_none_or(|known| **known != tools);
         if changed {

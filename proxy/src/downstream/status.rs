@@ -36,6 +36,8 @@ pub enum ServerState {
 #[non_exhaustive]
 pub struct ServerStatus {
     pub name: String,
+    /// Its name in the configuration, which may be any text.
+    pub configured_name: String,
     /// `stdio` or `http`.
     pub transport: &'static str,
     pub state: ServerState,
@@ -65,6 +67,7 @@ impl ServerStatus {
         };
         let mut status = ServerStatus {
             name: server.name.clone(),
+            configured_name: server.config.configured_name.clone(),
             transport,
             state: ServerState::Disabled,
             pid: None,

@@ -39,7 +39,9 @@ pub(super) async fn ready(State(watch): State<Arc<Watch>>) -> Response {
         Ok(Err(error)) => error.kind(),
         Err(_) => "no answer",
     };
-    let ready = matches!(answered, Ok(Ok(()))) && app.metrics.is_listening() && !app.lifecycle.is_draining();
+    // Without notifications it serves too: it asks Postgres each time.
+    let ready =
+        matches!(answered, Ok(Ok(()))) && app.metrics.is_listening_known() && !app.lifecycle.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "ready": ready,

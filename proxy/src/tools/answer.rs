@@ -5,6 +5,7 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, Me
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Unlisted;
 use crate::{database::DatabaseError, limits::LimitReached};
 
 /// The key of everything of ours in `_meta`.
@@ -132,6 +133,11 @@ fn wrapped(meta: Value) -> MetaObject {
     let mut object = JsonObject::new();
     object.insert(META.into(), meta);
     MetaObject(object)
+}
+
+/// The `_meta` of a list that lacks the tools of some servers.
+pub(crate) fn list_meta(unlisted: &Unlisted) -> Option<MetaObject> {
+    (*unlisted != Unlisted::default()).then(|| wrapped(json!(unlisted)))
 }
 
 /// The `_meta` of a listed tool.

@@ -35,6 +35,8 @@ pub(crate) struct ToolCache(Mutex<State>);
 #[derive(Default)]
 struct State {
     listening: bool,
+    /// Whether a valid entry was used.
+    was_used: bool,
     now: u64,
     /// When everything may have changed.
     all_changed: u64,
@@ -89,10 +91,11 @@ impl ToolCache {
 
     /// The scope's list, if it is valid.
     pub(crate) fn list(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
-        let state = self.0.lock();
+        let mut state = self.0.lock();
         let entry = state.scopes.get(scope)?;
-        let list = entry.list.as_ref().filter(|list| state.is_valid(&entry.project, list))?;
-        Some(list.value.clone())
+        let list = entry.list.as_ref().filter(|list| state.is_valid(&entry.project, list))?.value.clone();
+        state.was_used = true;
+        Some(list)
     }
 
     /// The scope's last list, valid or not: the fallback while Postgres can't be reached.
@@ -111,10 +114,12 @@ impl ToolCache {
 
     /// The server's tool that has this wire name in the scope, if that is known and valid.
     pub(crate) fn server_tool(&self, scope: &Scope, name: &str) -> Option<ServerTool> {
-        let state = self.0.lock();
+        let mut state = self.0.lock();
         let entry = state.scopes.get(scope)?;
         let tool = entry.server_tools.get(name).filter(|tool| state.is_valid(&entry.project, tool))?;
-        Some(tool.value.clone())
+        let tool = tool.value.clone();
+        state.was_used = true;
+        Some(tool)
     }
 
     pub(crate) fn keep_server_tool(&self, scope: &Scope, name: String, tool: ServerTool, asked: Moment) {
@@ -143,6 +148,11 @@ impl ToolCache {
         state.now += 1;
         state.listening = listening;
         state.all_changed = state.now;
+    }
+
+    /// Whether an entry was used since this was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        std::mem::take(&mut self.0.lock().was_used)
     }
 }
 
@@ -175,8 +185,9 @@ mod tests {
         assert!(!knows(&cache, "p"), "a change may have come before");
         keep(&cache, "p");
         assert!(knows(&cache, "p"));
+        assert!(cache.take_used() && !cache.take_used());
         cache.set_listening(false);
-        assert!(!knows(&cache, "p"));
+        assert!(!knows(&cache, "p") && !cache.take_used());
         cache.set_listening(true);
         assert!(!knows(&cache, "p"), "a change may have come in between");
     }

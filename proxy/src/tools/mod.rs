@@ -21,6 +21,7 @@ use crate::{
 use builtin::Builtins;
 use cache::ToolCache;
 use registration::Registration;
+pub(crate) use registration::Unlisted;
 
 /// How long a list waits for Postgres if there is an older list to fall back on.
 const SHORT_WAIT: Duration = Duration::from_secs(2);
@@ -83,6 +84,12 @@ impl Catalog {
         self.cache.invalidate(&scope.project_key());
     }
 
+    /// Whether the configuration excludes it; it may have been registered before.
+    fn is_excluded(&self, row: &ToolRow) -> bool {
+        let tool = row.name.split_once(':').map_or("", |(_, tool)| tool);
+        row.server.as_deref().is_some_and(|server| row.kind == "tool" && !self.servers.allows(server, tool))
+    }
+
     /// From the cache, or else from Postgres.
     async fn current(&self, caller: &Caller, database: &Database) -> Result<Arc<Vec<Tool>>, DatabaseError> {
         if let Some(tools) = self.cache.list(caller.scope()) {
@@ -93,14 +100,19 @@ impl Catalog {
             tokio::try_join!(database.agent_tools(caller), database.tools(caller, &self.server_names))?;
         let mut tools: Vec<Tool> = builtin.iter().map(|definition| defined(definition)).collect();
         self.builtins.keep(Arc::new(tools.clone()));
-        tools.extend(rows.into_iter().map(listed));
+        let rows = rows.into_iter().filter(|row| !self.is_excluded(row));
+        tools.extend(rows.map(|row| {
+            let server = row.server.as_deref().and_then(|server| self.servers.other_name(server));
+            listed(row, server)
+        }));
         let tools = Arc::new(tools);
         self.cache.keep_list(caller.scope(), tools.clone(), asked);
         Ok(tools)
     }
 }
 
-fn listed(row: ToolRow) -> Tool {
+/// `other_name` is the server's name in the configuration, if that isn't its identifier.
+fn listed(row: ToolRow, other_name: Option<&str>) -> Tool {
     let mut tool = match &row.definition {
         Some(definition) => defined(definition),
         None => described(row.description, row.input_schema, row.output_schema),
@@ -110,9 +122,13 @@ fn listed(row: ToolRow) -> Tool {
         Arc::make_mut(&mut tool.input_schema).insert("type".into(), json!("object"));
     }
     tool.name = row.tool_name.into();
-    tool.title.get_or_insert_with(|| row.name.clone());
+    tool.title.get_or_insert_with(|| match (other_name, row.name.split_once(':')) {
+        (Some(server), Some((_, tool))) => format!("{server}:{tool}"),
+        _ => row.name.clone(),
+    });
     let mut ours = vec![("kind", json!(row.kind)), ("name", json!(row.name))];
     ours.extend(row.server.map(|server| ("server", json!(server))));
+    ours.extend(other_name.map(|name| ("serverName", json!(name))));
     ours.extend(row.fqdn.map(|fqdn| ("fqdn", json!(fqdn))));
     tool.meta.get_or_insert_default().0.extend(answer::tool_meta(ours).0);
     tool

@@ -1,13 +1,14 @@
 //! Registers the downstream servers' tools in Postgres, in every project in use, and keeps them up to date.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::{
     sync::broadcast::error::RecvError,
     time::{Instant, timeout_at},
@@ -16,10 +17,24 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use super::Catalog;
-use crate::scope::{Caller, Scope};
+use crate::{
+    downstream::ServerState,
+    scope::{Caller, Scope},
+};
 
 /// How long a caller waits for servers that are being started.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Servers without listed tools, as people are shown them.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Unlisted {
+    /// Their tools follow.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub starting: Vec<String>,
+    /// Why they are down; they are restarted from time to time.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, String>,
+}
 
 /// What is registered where, by project (`org.project`).
 #[derive(Default)]
@@ -82,6 +97,12 @@ impl Registration {
         (attempts, new)
     }
 
+    fn is_under_way(&self, scope: &Scope, server: &str) -> bool {
+        let projects = self.0.lock();
+        let attempt = projects.get(&scope.project_key()).and_then(|project| project.attempts.get(server));
+        attempt.is_some_and(|attempt| !attempt.ended.is_cancelled())
+    }
+
     fn set_registered(&self, scope: &Scope, server: &str) {
         if let Some(project) = self.0.lock().get_mut(&scope.project_key()) {
             project.registered.insert(server.to_owned());
@@ -109,6 +130,29 @@ impl Catalog {
     ) {
         let named = |missing: Vec<String>| named_in(&text(), &missing);
         self.register_missing(caller, WaitFrom::Now, named).await;
+    }
+
+    /// The servers whose tools the list of this scope lacks.
+    pub(crate) fn unlisted(&self, scope: &Scope) -> Unlisted {
+        let missing = self.registration.missing(scope, &self.server_names);
+        let mut unlisted = Unlisted::default();
+        if missing.is_empty() {
+            return unlisted;
+        }
+        for status in self.servers.status().into_iter().filter(|status| missing.contains(&status.name)) {
+            let shown = self.servers.shown(&status.name);
+            match status.reason {
+                Some(reason) => drop(unlisted.unavailable.insert(shown, reason)),
+                None if status.state == ServerState::Up
+                    && !self.registration.is_under_way(scope, &status.name) =>
+                {
+                    let reason = "its tools can't be registered; the proxy's log says why";
+                    unlisted.unavailable.insert(shown, reason.to_owned());
+                }
+                None => unlisted.starting.push(shown),
+            }
+        }
+        unlisted
     }
 
     /// Whether the text names a server.
@@ -183,6 +227,8 @@ impl Catalog {
                 if changed > 0 {
                     // The notification may still be on its way, and a caller that waited must not get the cached list.
                     self.invalidate(scope);
+                    // Nor must clients depend on it: it may never arrive.
+                    self.changes.hint(&scope.project_key());
                 }
                 self.registration.set_registered(scope, server);
             }

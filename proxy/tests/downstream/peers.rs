@@ -64,7 +64,8 @@ pub(crate) fn downstreams(entries: Value) -> Downstreams {
 }
 
 pub(crate) fn with_policy(entries: Value, policy: &RestartPolicy) -> Downstreams {
-    let parsed = parse_servers(&entries, |name| std::env::var(name).ok()).expect("the entries are right");
+    let parsed = parse_servers(&entries, |name| std::env::var(name).ok()).expect("an object");
+    assert_eq!(parsed.left_out, []);
     let options = DownstreamOptions { restart: policy.clone(), ..DownstreamOptions::default() };
     Downstreams::new(parsed.servers, &options)
 }

@@ -188,6 +188,18 @@ impl Agent {
         runtime().block_on(self.service.list_tools(None)).map(|list| list.tools)
     }
 
+    /// What the `_meta` of the list of tools says of ours.
+    pub fn list_meta(&self) -> Value {
+        let list = runtime().block_on(self.service.list_tools(None)).expect("a list of tools");
+        list.meta.map_or(Value::Null, |meta| meta.0["pml"].clone())
+    }
+
+    /// What the proxy tells the client's model.
+    pub fn instructions(&self) -> String {
+        let info = self.service.peer_info().expect("the proxy's description");
+        info.instructions.clone().unwrap_or_default()
+    }
+
     pub fn tools(&self) -> Vec<Tool> {
         self.try_tools().expect("a list of tools")
     }

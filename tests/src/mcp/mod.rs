@@ -7,7 +7,7 @@ mod wire;
 
 pub use agent::{Agent, Era, text};
 pub use person::Person;
-pub use proxy::{Proxy, ProxySetup, new_token, pml, signal};
+pub use proxy::{Proxy, ProxySetup, new_token, pml, pml_by_itself, signal};
 pub use wire::Wire;
 
 use std::{

@@ -19,6 +19,16 @@ pub fn pml() -> Command {
     Command::new(built("pml"))
 }
 
+/// The same without a developer's own settings, which must not reach the tests.
+pub fn pml_by_itself() -> Command {
+    let mut command = pml();
+    for (name, _) in env::vars().filter(|(name, _)| name.starts_with("PML_")) {
+        command.env_remove(name);
+    }
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+}
+
 fn built(name: &str) -> PathBuf {
     let tests = env::current_exe().expect("the path of the tests");
     let folder = tests.parent().and_then(|deps| deps.parent()).expect("a folder of built programs");
@@ -47,13 +57,9 @@ pub struct ProxySetup {
 
 impl ProxySetup {
     pub fn new(database: &Database) -> ProxySetup {
-        let mut command = pml();
+        let mut command = pml_by_itself();
         command.args(["serve", "--bind", "127.0.0.1:0", "--log-format", "json", "--actor", "alice"]);
-        // A developer's own settings must not reach the tests.
-        for (name, _) in env::vars().filter(|(name, _)| name.starts_with("PML_")) {
-            command.env_remove(name);
-        }
-        command.env("XDG_CONFIG_HOME", "/nonexistent").env("PML_DATABASE_URL", database.url_of("proxy"));
+        command.env("PML_DATABASE_URL", database.url_of("proxy"));
         // To run the whole suite without the fast path.
         if let Some(passthrough) = env::var_os("PML_TEST_PASSTHROUGH") {
             command.env("PML_PASSTHROUGH", passthrough);
@@ -135,9 +141,17 @@ impl Proxy {
     /// Waits until it receives notifications; before that, clients may be notified once more than needed.
     pub fn is_ready(&self) {
         eventually("readiness", || {
-            let ask = async { reqwest::get(self.page("/readyz")).await.ok() };
-            runtime().block_on(ask).filter(|answer| answer.status().is_success()).map(drop)
+            (self.readiness().is_some_and(|readiness| readiness["listening"] == true)).then_some(())
         });
+    }
+
+    /// What `/readyz` answers if it is ready.
+    pub fn readiness(&self) -> Option<Value> {
+        let ask = async {
+            let answer = reqwest::get(self.page("/readyz")).await?.error_for_status()?;
+            answer.json().await
+        };
+        runtime().block_on(ask).ok()
     }
 
     pub fn pid(&self) -> u32 {
