@@ -79,6 +79,7 @@ async def test_missing_capability(ctx: Context) -> str:
 
 @server.prompt()
 async def test_input_required_result_prompt(ctx: Context) -> str | InputRequiredResult:
+    """Asks for a context."""
     answers = ctx.input_responses or {}
     if "user_context" not in answers:
         question = ask("What context should the prompt use?", context="string")

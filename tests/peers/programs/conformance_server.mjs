@@ -53,6 +53,7 @@ const person = {
 };
 
 let changes = 0;
+let promptChanges = 0;
 const capabilities = {
   completions: {},
   logging: {},
@@ -130,6 +131,11 @@ const tools = {
     await server.sendToolListChanged();
     return { content: [text("changed")] };
   },
+  async test_trigger_prompt_change() {
+    promptChanges++;
+    await server.sendPromptListChanged();
+    return { content: [text("changed")] };
+  },
 };
 server.setRequestHandler(ListToolsRequestSchema, () => ({
   tools: [...Object.keys(tools), ...(changes % 2 ? ["test_that_comes_and_goes"] : [])].map((name) => ({
@@ -176,7 +182,7 @@ const wanted = {
   test_prompt_with_embedded_resource: ["resourceUri"],
 };
 server.setRequestHandler(ListPromptsRequestSchema, () => ({
-  prompts: Object.keys(prompts).map((name) => ({
+  prompts: [...Object.keys(prompts), ...(promptChanges % 2 ? ["test_that_comes_and_goes"] : [])].map((name) => ({
     name,
     description: "For the conformance suite",
     arguments: wanted[name]?.map((argument) => ({ name: argument, description: "For tests", required: true })),
