@@ -189,6 +189,11 @@ impl Handler {
     }
 }
 
+/// The approximate bytes of a list.
+fn listed<T>(items: &Vec<T>) -> usize {
+    items.len() * 256
+}
+
 /// What a request counts as: `resources`, `prompts` or `completion`.
 fn kind_of(method: &'static str) -> &'static str {
     method.split_once('/').map_or(method, |(kind, _)| kind)
@@ -289,7 +294,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let work = async |job: &Job| Ok(passed_on::list_resources(&job.app).await);
-        let listing = self.pass_on::<ListResourcesRequestMethod, _>(|it| it.resources, &context, work, |_| 0);
+        let listing =
+            self.pass_on::<ListResourcesRequestMethod, _>(|it| it.resources, &context, work, listed);
         let mut result = ListResourcesResult::with_all_items(listing.await?);
         (result.cache_scope, result.ttl_ms) = UNCACHED;
         Ok(result)
@@ -302,7 +308,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let work = async |job: &Job| Ok(passed_on::list_templates(&job.app).await);
         let listing =
-            self.pass_on::<ListResourceTemplatesRequestMethod, _>(|it| it.resources, &context, work, |_| 0);
+            self.pass_on::<ListResourceTemplatesRequestMethod, _>(|it| it.resources, &context, work, listed);
         let mut result = ListResourceTemplatesResult::with_all_items(listing.await?);
         (result.cache_scope, result.ttl_ms) = UNCACHED;
         Ok(result)
@@ -315,7 +321,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let input = Input { responses: request.input_responses, state: request.request_state };
         let work = async |job: &Job| passed_on::read_resource(job, &request.uri, input).await;
-        let size = passed_on::size;
+        let size = passed_on::resource_size;
         self.pass_on::<ReadResourceRequestMethod, _>(|it| it.resources, &context, work, size).await
     }
 
@@ -350,7 +356,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let work = async |job: &Job| Ok(passed_on::list_prompts(&job.app).await);
-        let listing = self.pass_on::<ListPromptsRequestMethod, _>(|it| it.prompts, &context, work, |_| 0);
+        let listing = self.pass_on::<ListPromptsRequestMethod, _>(|it| it.prompts, &context, work, listed);
         let mut result = ListPromptsResult::with_all_items(listing.await?);
         (result.cache_scope, result.ttl_ms) = UNCACHED;
         Ok(result)
@@ -364,7 +370,8 @@ impl ServerHandler for Handler {
         let input = Input { responses: request.input_responses, state: request.request_state };
         let work =
             async |job: &Job| passed_on::get_prompt(job, &request.name, request.arguments, input).await;
-        self.pass_on::<GetPromptRequestMethod, _>(|it| it.prompts, &context, work, |_| 0).await
+        let size = passed_on::prompt_size;
+        self.pass_on::<GetPromptRequestMethod, _>(|it| it.prompts, &context, work, size).await
     }
 
     async fn complete(
@@ -436,8 +443,12 @@ impl ServerHandler for Handler {
         let accepted = context.accepted();
         let uris = accepted.resource_subscriptions.as_deref().unwrap_or_default();
         let cancel = &context.request_context().ct;
-        let subscribing = StreamSubscriptions::open(&self.app, &caller, uris, cancel);
-        let subscriptions = subscribing.await.map_err(CallFailure::into_error)?;
+        let subscriptions = tokio::select! {
+            opened = StreamSubscriptions::open(&self.app, &caller, uris, cancel) => {
+                opened.map_err(CallFailure::into_error)?
+            }
+            () = context.cancelled() => return Ok(()),
+        };
         let sink = context.sink();
         loop {
             let notified = tokio::select! {

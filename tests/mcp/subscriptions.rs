@@ -3,7 +3,10 @@
 use pml_tests::mcp::{Agent, Era, eventually, new_token};
 use serde_json::json;
 
-use crate::resources::{Library, error};
+use crate::{
+    questions::Everything,
+    resources::{Library, error},
+};
 
 fn hears(agent: &Agent, uri: &str, times: usize) {
     eventually(&format!("{times} updates of {uri}"), || {
@@ -97,6 +100,72 @@ fn a_part_of_a_resource_and_refused_subscriptions() {
     let (code, message, data) = error(agent.try_subscribe("pml://a/shelf://forbidden"));
     assert_eq!((code, data), (-32050, json!({"uri": "pml://a/shelf://forbidden"})), "{message}");
     assert_eq!(error(agent.try_subscribe("other://none")).0, -32002);
+    // By the listed URI, also what was subscribed to by the server's own.
+    agent.call("mcp__b__put", json!({"name": "only"}));
+    agent.has_resource("pml://b/shelf://book/only");
+    agent.subscribe("shelf://book/only");
+    agent.unsubscribe("pml://b/shelf://book/only");
+    eventually("it ends at the server", || {
+        library.journal("b").lines().any(|line| line == "unsubscribe shelf://book/only").then_some(())
+    });
     let stateless = library.agent(Era::Stateless);
     assert!(stateless.try_subscribe("other://none").is_err(), "it isn't acknowledged");
+}
+
+#[test]
+fn a_server_behind_http() {
+    let server = Everything::start();
+    let url = format!("http://127.0.0.1:{}/mcp", server.1);
+    let library = Library::new(|_| json!({"web": {"type": "http", "url": url}}));
+    let agents = Era::BOTH.map(|era| library.agent(era));
+    let uri = "pml://web/demo://resource/dynamic/text/7";
+    for agent in &agents {
+        agent.has_tool("mcp__web__get-resource-links");
+        // Twice: the second call of a client with a session takes the fast path.
+        for _ in 0..2 {
+            let result = json!(agent.call("mcp__web__get-resource-links", json!({"count": 2})));
+            let links = result["content"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(|block| block["uri"].as_str());
+            let links: Vec<&str> = links.collect();
+            assert_eq!(links.len(), 2, "{result}");
+            links.iter().for_each(|link| {
+                assert!(link.starts_with("pml://web/demo://") && agent.try_read(link).is_ok(), "{link}");
+            });
+        }
+        agent.subscribe(uri);
+    }
+    agents[0].call("mcp__web__toggle-subscriber-updates", json!({}));
+    agents.iter().for_each(|agent| hears(agent, uri, 1));
+}
+
+#[test]
+fn a_proxy_behind_a_proxy() {
+    let inner = Library::of_three();
+    let url = inner.proxy.url.clone();
+    let outer = Library::new(|_| json!({"inner": {"type": "http", "url": url}}));
+    let direct = inner.agent(Era::Sessions);
+    for (number, era) in Era::BOTH.into_iter().enumerate() {
+        let agent = outer.agent(era);
+        for server in ["a", "newer"] {
+            let uri = format!("pml://inner/pml://{server}/shelf://book/one");
+            agent.has_resource(&uri);
+            assert_eq!(agent.read(&uri), format!("{server}: shelf://book/one"));
+            assert_eq!(agent.read("pml://inner/pml://b/shelf://page/1"), "b: shelf://page/1");
+            agent.subscribe(&uri);
+            direct.call(&format!("mcp__{server}__update"), json!({"uri": "shelf://book/one"}));
+            hears(&agent, &uri, 1);
+            let before = agent.resource_changes();
+            direct.call(&format!("mcp__{server}__put"), json!({"name": format!("new_{number}")}));
+            eventually("a changed list", || (agent.resource_changes() > before).then_some(()));
+            agent.has_resource(&format!("pml://inner/pml://{server}/shelf://book/new_{number}"));
+            agent.unsubscribe(&uri);
+        }
+        let prompts = agent.prompts();
+        let summary = prompts.iter().find(|prompt| prompt["_meta"]["pml"]["name"] == "mcp__b__summary");
+        let name = summary.expect("listed")["name"].as_str().expect("a name");
+        assert_eq!(agent.prompt(name, json!({"length": "1"})), "b: summary {\"length\":\"1\"}");
+    }
 }

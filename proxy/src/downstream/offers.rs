@@ -8,13 +8,15 @@ use std::{sync::Arc, time::Duration};
 use rmcp::model::{Prompt, ServerCapabilities};
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use super::{connection::Connection, lists::ResourceLists, server::Server};
 
 /// How long a client that lists waits for a server that is being started, from its start.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How long it waits for a list to be read again.
+const REREAD_WAIT: Duration = Duration::from_secs(2);
 /// The first announcement is followed at once, later ones no sooner than this after it.
 const REREAD: Duration = Duration::from_secs(1);
 
@@ -161,9 +163,9 @@ impl Server {
             let is_current =
                 || offer.state.borrow().is_current && T::is_announced(&connection.info.capabilities);
             if !is_current() {
-                let asked = Instant::now();
                 // Concurrent clients wait for one of them to read it.
-                if timeout_at(asked + LONGEST_WAIT, self.read_in_turn::<T>(&connection)).await.is_err() {
+                let reading = self.read_in_turn::<T>(&connection);
+                if timeout(REREAD_WAIT, reading).await.is_err() {
                     tracing::warn!(server = self.name, "can't list its {} again in time", T::NAME);
                 }
             }

@@ -57,7 +57,11 @@ pub(super) async fn subscribe(
     subscriber: Subscriber,
     context: CallContext,
 ) -> Result<Subscription, DownstreamError> {
-    let connection = match server.connection().await {
+    let connected = tokio::select! {
+        connected = server.connection() => connected,
+        () = context.cancel.cancelled() => return Err(cancelled(server)),
+    };
+    let connection = match connected {
         Ok(connection) => connection,
         // It is subscribed when the server is back.
         Err(DownstreamError::Down { .. }) if subscriber.has_stream => {
@@ -91,10 +95,7 @@ async fn confirmed(
     let limit = context.timeout.unwrap_or(server.config.timeout);
     let waited = tokio::select! {
         waited = timeout(limit, confirmed.wait_for(|confirmed| confirmed.version >= version)) => waited,
-        () = context.cancel.cancelled() => {
-            let (server, tool) = (server.name.clone(), SUBSCRIBE.to_owned());
-            return Err(DownstreamError::Cancelled { server, tool });
-        }
+        () = context.cancel.cancelled() => return Err(cancelled(server)),
     };
     match waited {
         Ok(Ok(confirmed)) if confirmed.uris.contains(uri) => Ok(()),
@@ -108,6 +109,10 @@ async fn confirmed(
             Err(DownstreamError::Timeout { server, tool, limit })
         }
     }
+}
+
+fn cancelled(server: &Server) -> DownstreamError {
+    DownstreamError::Cancelled { server: server.name.clone(), tool: SUBSCRIBE.to_owned() }
 }
 
 fn refused(server: &Server, code: ErrorCode, message: String) -> DownstreamError {

@@ -11,8 +11,10 @@ use crate::{app::App, downstream::Downstreams};
 
 pub(crate) use self::{
     completion::complete,
-    prompts::{get as get_prompt, list as list_prompts},
-    resources::{list as list_resources, read as read_resource, size, templates as list_templates},
+    prompts::{get as get_prompt, list as list_prompts, size as prompt_size},
+    resources::{
+        list as list_resources, read as read_resource, size as resource_size, templates as list_templates,
+    },
     subscriptions::{SessionSubscriptions, StreamSubscriptions},
 };
 

@@ -1,9 +1,10 @@
 //! Lists prompts and gets them.
 
 use pml_core::prompt_name::{parse_prompt_name, prompt_name};
-use rmcp::model::{ErrorData, GetPromptResponse, JsonObject, Prompt};
+use rmcp::model::{ContentBlock, ErrorData, GetPromptResponse, JsonObject, Prompt};
 use serde_json::json;
 
+use super::resources::size_of;
 use crate::{
     app::App,
     downstream::{Answer, Input, Request, RequestKind},
@@ -44,6 +45,19 @@ pub(crate) async fn get(
         }
         _ => Err(CallFailure::Protocol(ErrorData::internal_error("The server gave another answer.", None))),
     }
+}
+
+/// The approximate bytes of an answer.
+pub(crate) fn size(answer: &GetPromptResponse) -> usize {
+    let GetPromptResponse::Complete(result) = answer else { return 0 };
+    let sizes = result.messages.iter().map(|message| match &message.content {
+        ContentBlock::Text(text) => text.text.len(),
+        ContentBlock::Image(image) => image.data.len(),
+        ContentBlock::Audio(audio) => audio.data.len(),
+        ContentBlock::Resource(embedded) => size_of(&embedded.resource),
+        _ => 0,
+    });
+    sizes.sum()
 }
 
 /// The server of a prompt, and its name there.

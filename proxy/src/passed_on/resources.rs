@@ -62,12 +62,15 @@ pub(crate) async fn read(job: &Job, uri: &str, input: Input) -> Result<ReadResou
 /// The approximate bytes of an answer.
 pub(crate) fn size(answer: &ReadResourceResponse) -> usize {
     let ReadResourceResponse::Complete(result) = answer else { return 0 };
-    let sizes = result.contents.iter().map(|contents| match contents {
+    result.contents.iter().map(size_of).sum()
+}
+
+pub(super) fn size_of(contents: &ResourceContents) -> usize {
+    match contents {
         ResourceContents::TextResourceContents { text, .. } => text.len(),
         ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
         _ => 0,
-    });
-    sizes.sum()
+    }
 }
 
 /// A resource's server, and its URI there.

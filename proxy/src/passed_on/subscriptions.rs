@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use rmcp::{
     Peer, RoleServer,
@@ -17,12 +18,15 @@ use crate::{
     app::App,
     downstream::{CallContext, Subscriber, Subscription, Updates},
     limits::{CountedSubscription, MOST_SUBSCRIPTIONS},
+    links,
     run::{CallFailure, error_of},
     scope::Caller,
 };
 
 /// One of them, until it is dropped.
 struct Held {
+    /// As it is listed.
+    uri: String,
     _subscription: Subscription,
     _counted: CountedSubscription,
 }
@@ -43,10 +47,11 @@ async fn subscribe(
     let context = CallContext { cancel, request_id: caller.request_id.clone(), ..CallContext::default() };
     let subscribing = app.servers.subscribe(&located.server, &located.uri, subscriber, context);
     let subscription = subscribing.await.map_err(|error| CallFailure::Protocol(error_of(error)))?;
-    Ok(Held { _subscription: subscription, _counted: counted })
+    let uri = links::of_server(&located.server, &located.uri);
+    Ok(Held { uri, _subscription: subscription, _counted: counted })
 }
 
-/// The subscriptions of a session, by the URIs that its client wrote.
+/// The subscriptions of a session, by the URIs that its client wrote: the listed ones, or the servers' own.
 #[derive(Default)]
 pub(crate) struct SessionSubscriptions {
     updates: Arc<Updates>,
@@ -69,8 +74,7 @@ impl SessionSubscriptions {
     }
 
     pub(crate) fn remove(&self, uri: &str) {
-        let held = self.held.lock().remove(uri);
-        drop(held);
+        self.held.lock().retain(|written, held| written != uri && held.uri != uri);
     }
 
     /// Notifies the client of updates until the session ends.
@@ -108,11 +112,11 @@ impl StreamSubscriptions {
         cancel: &CancellationToken,
     ) -> Result<StreamSubscriptions, CallFailure> {
         let updates = Arc::<Updates>::default();
-        let mut held = Vec::new();
-        for uri in uris {
+        let subscribing = uris.iter().map(|uri| {
             let subscriber = Subscriber { updates: updates.clone(), uri: uri.clone(), has_stream: true };
-            held.push(subscribe(app, caller, cancel.clone(), subscriber).await?);
-        }
+            subscribe(app, caller, cancel.clone(), subscriber)
+        });
+        let held = try_join_all(subscribing).await?;
         Ok(StreamSubscriptions { updates, _held: held })
     }
 }
