@@ -189,10 +189,8 @@ impl Handler {
     }
 }
 
-/// The approximate bytes of a list.
-fn listed<T>(items: &Vec<T>) -> usize {
-    items.len() * 256
-}
+/// The approximate bytes of an item of a list.
+const LISTED: usize = 256;
 
 /// What a request counts as: `resources`, `prompts` or `completion`.
 fn kind_of(method: &'static str) -> &'static str {
@@ -294,8 +292,12 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let work = async |job: &Job| Ok(passed_on::list_resources(&job.app).await);
-        let listing =
-            self.pass_on::<ListResourcesRequestMethod, _>(|it| it.resources, &context, work, listed);
+        let listing = self.pass_on::<ListResourcesRequestMethod, _>(
+            |it| it.resources,
+            &context,
+            work,
+            |list| LISTED * list.len(),
+        );
         let mut result = ListResourcesResult::with_all_items(listing.await?);
         (result.cache_scope, result.ttl_ms) = UNCACHED;
         Ok(result)
@@ -307,8 +309,12 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let work = async |job: &Job| Ok(passed_on::list_templates(&job.app).await);
-        let listing =
-            self.pass_on::<ListResourceTemplatesRequestMethod, _>(|it| it.resources, &context, work, listed);
+        let listing = self.pass_on::<ListResourceTemplatesRequestMethod, _>(
+            |it| it.resources,
+            &context,
+            work,
+            |list| LISTED * list.len(),
+        );
         let mut result = ListResourceTemplatesResult::with_all_items(listing.await?);
         (result.cache_scope, result.ttl_ms) = UNCACHED;
         Ok(result)
@@ -356,7 +362,12 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let work = async |job: &Job| Ok(passed_on::list_prompts(&job.app).await);
-        let listing = self.pass_on::<ListPromptsRequestMethod, _>(|it| it.prompts, &context, work, listed);
+        let listing = self.pass_on::<ListPromptsRequestMethod, _>(
+            |it| it.prompts,
+            &context,
+            work,
+            |list| LISTED * list.len(),
+        );
         let mut result = ListPromptsResult::with_all_items(listing.await?);
         (result.cache_scope, result.ttl_ms) = UNCACHED;
         Ok(result)

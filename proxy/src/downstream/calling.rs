@@ -37,15 +37,18 @@ pub(super) async fn call(
     context: &CallContext,
 ) -> Result<ToolAnswer, DownstreamError> {
     let calling = Calling::new(server, Outgoing::Call(call), context);
-    let answer = match calling.answered().await? {
+    let result = match calling.answered().await? {
         Reply::Raw(answer) => return Ok(ToolAnswer::Raw(answer)),
-        Reply::Parsed(ServerResult::CallToolResult(mut result)) => {
+        Reply::Parsed(result) => *result,
+    };
+    let answer = match result {
+        ServerResult::CallToolResult(mut result) => {
             // Older servers omit it, newer clients require it, and rmcp removes it for older clients.
             result.result_type = Some(rmcp::model::ResultType::COMPLETE);
             result.into()
         }
-        Reply::Parsed(ServerResult::InputRequiredResult(asked)) => asked.into(),
-        Reply::Parsed(other) => calling.other(other)?.into(),
+        ServerResult::InputRequiredResult(asked) => asked.into(),
+        other => calling.other(other)?.into(),
     };
     Ok(ToolAnswer::Parsed(answer))
 }
@@ -58,7 +61,7 @@ pub(super) async fn ask(
 ) -> Result<Answer, DownstreamError> {
     let calling = Calling::new(server, Outgoing::Request(request), context);
     match calling.answered().await? {
-        Reply::Parsed(result) => request.kind.answer(result).map_err(|what| calling.bad_answer(what)),
+        Reply::Parsed(result) => request.kind.answer(*result).map_err(|what| calling.bad_answer(what)),
         Reply::Raw(_) => Err(calling.bad_answer("it is another kind of result".to_owned())),
     }
 }
@@ -72,7 +75,7 @@ enum Outgoing<'a> {
 
 /// The server's result. It is a question only if the client repeats the request.
 enum Reply {
-    Parsed(ServerResult),
+    Parsed(Box<ServerResult>),
     Raw(RawAnswer),
 }
 
@@ -174,7 +177,9 @@ impl<'a> Calling<'a> {
                 SendOutcome::Answered(ServerResult::InputRequiredResult(asked)) if !self.may_ask_back() => {
                     asked
                 }
-                SendOutcome::Answered(answer) => return Ok(SendOutcome::Answered(Reply::Parsed(answer))),
+                SendOutcome::Answered(answer) => {
+                    return Ok(SendOutcome::Answered(Reply::Parsed(Box::new(answer))));
+                }
                 SendOutcome::SessionLost => return Ok(SendOutcome::SessionLost),
             };
             rounds += 1;

@@ -34,7 +34,7 @@ trait Listed: DeserializeOwned {
     fn request(params: PaginatedRequestParams) -> ClientRequest;
 
     /// The items of a page and the cursor of the next; another result is returned.
-    fn page(result: ServerResult) -> Result<(Vec<Self>, Option<String>), ServerResult>;
+    fn page(result: ServerResult) -> Result<(Vec<Self>, Option<String>), Box<ServerResult>>;
 }
 
 macro_rules! listed {
@@ -47,10 +47,10 @@ macro_rules! listed {
                 ClientRequest::$request($request::with_param(params))
             }
 
-            fn page(result: ServerResult) -> Result<(Vec<Self>, Option<String>), ServerResult> {
+            fn page(result: ServerResult) -> Result<(Vec<Self>, Option<String>), Box<ServerResult>> {
                 match result {
                     ServerResult::$result(page) => Ok((page.$field, page.next_cursor)),
-                    other => Err(other),
+                    other => Err(Box::new(other)),
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Connection {
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let mut pending = super::pending_request::PendingRequest::new(sent.map_err(failed)?);
         let result = pending.answer().await.map_err(failed)?;
-        T::page(result).or_else(|other| match other {
+        T::page(result).or_else(|other| match *other {
             ServerResult::CustomResult(custom) => self.valid_items(custom.0),
             _ => Err(format!("its answer to {} is invalid", T::METHOD)),
         })

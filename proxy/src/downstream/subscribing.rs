@@ -70,7 +70,7 @@ pub(super) async fn subscribe(
         Err(error) => return Err(error),
     };
     let resources = connection.info.capabilities.resources.as_ref();
-    if !resources.is_some_and(|resources| resources.subscribe == Some(true)) {
+    if resources.is_none_or(|resources| resources.subscribe != Some(true)) {
         let message = "it doesn't announce updates of resources".to_owned();
         return Err(refused(server, ErrorCode::METHOD_NOT_FOUND, message));
     }

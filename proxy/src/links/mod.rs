@@ -59,9 +59,7 @@ fn map_raw_blocks(server: &str, result: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn map_raw_block(server: &str, block: &RawValue) -> Option<Box<RawValue>> {
-    if memmem::find(block.get().as_bytes(), b"\"resource").is_none() {
-        return None;
-    }
+    memmem::find(block.get().as_bytes(), b"\"resource")?;
     let mut block: JsonObject = serde_json::from_str(block.get()).ok()?;
     let linking = match block.get("type")?.as_str()? {
         "resource_link" => &mut block,
