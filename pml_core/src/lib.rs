@@ -12,6 +12,7 @@ pub mod name;
 pub mod namespace;
 pub mod nearest;
 pub mod outcome;
+pub mod prompt_name;
 pub mod server_name;
 pub mod spec;
 pub mod tool_name;

@@ -9,7 +9,7 @@ use crate::{
     database::{self, Database},
     downstream::{DownstreamOptions, Downstreams, ServerState},
     lifecycle::{ENDING, Lifecycle},
-    limits::{Questions, RunLimits},
+    limits::{Questions, RunLimits, SubscriptionCounts},
     metrics::{Metrics, Readings},
     notifications::{self, Listener},
     request_state::RequestStates,
@@ -32,6 +32,7 @@ pub struct App {
     pub limits: Limits,
     pub run_limits: Arc<RunLimits>,
     pub questions: Arc<Questions>,
+    pub subscriptions: Arc<SubscriptionCounts>,
     /// One large result of a tenant at a time.
     pub large_results: FairGate,
     /// How long a client may be disconnected before it counts as gone.
@@ -62,6 +63,7 @@ impl App {
             configured: Principal { identity: Identity::Configured, scope: config.scope },
             limits: config.limits,
             questions: Questions::new(&config.token_limits),
+            subscriptions: Arc::default(),
             large_results: FairGate::new(Shares::unbounded(1, 3)),
             absent: config.token_limits.absent,
             run_limits: RunLimits::new(config.token_limits),

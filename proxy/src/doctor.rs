@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::{Config, DatabaseConfig},
-    database::{Database, DatabaseError, SILENT_ADVICE, Unheard, hears},
+    database::{self, Database, DatabaseError, SILENT_ADVICE, Unheard, hears},
     downstream::{DownstreamOptions, Downstreams},
     scope::{Caller, Scope},
 };

@@ -16,11 +16,14 @@ pub mod http;
 mod lifecycle;
 pub mod limits;
 mod lines;
+mod links;
+mod list_changes;
 pub mod logging;
 pub mod metrics;
 #[cfg(test)]
 mod module_cycles;
 mod notifications;
+mod passed_on;
 mod presence;
 mod rebinding;
 mod request_state;

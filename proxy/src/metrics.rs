@@ -138,7 +138,11 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let r = &mut self.registry;
-        r.register("tool_calls", "Tool calls, by kind and outcome", self.calls.clone());
+        r.register(
+            "tool_calls",
+            "Tool calls and requests for resources and prompts, by kind and outcome",
+            self.calls.clone(),
+        );
         r.register_with_unit("tool_call", "Duration of tool calls", Unit::Seconds, self.call_seconds.clone());
         r.register("http_refused", "Rejected HTTP requests, by reason", self.refused.clone());
         r.register(

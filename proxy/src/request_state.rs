@@ -1,6 +1,6 @@
 //! Seals a downstream server's `requestState`, which goes to the client and comes back with its answers.
 //!
-//! The server can't tell clients apart: to it they are all the proxy. So the state is sealed for one client and one tool,
+//! The server can't tell clients apart: to it they are all the proxy. So the state is sealed for one client and one request,
 //! with a key that all proxies of a database share: it may come back to another proxy, or after a restart.
 
 use std::time::Duration;
@@ -28,8 +28,8 @@ pub(crate) enum StateError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
     #[error(
-        "The requestState isn't one that was given to this client for this tool within the last hour. \
-         Call the tool again without it."
+        "The requestState isn't one that was given to this client for this request within the last hour. \
+         Repeat the request without it."
     )]
     Forged,
 }
@@ -68,14 +68,14 @@ impl RequestStates {
     }
 }
 
-/// Who may bring a state back, and for which tool.
+/// Who may bring a state back, and for which request.
 pub(crate) struct StateOwner(Vec<u8>);
 
 impl StateOwner {
-    pub(crate) fn of(caller: &Caller, server: &str, tool: &str) -> StateOwner {
+    pub(crate) fn of(caller: &Caller, server: &str, method: &str, subject: &str) -> StateOwner {
         let (who, scope) = (caller.principal.identity.to_string(), caller.scope());
         // JSON, because its parts can't run into each other.
-        let parts = json!([who, scope.org, scope.project, scope.actor, server, tool]);
+        let parts = json!([who, scope.org, scope.project, scope.actor, server, method, subject]);
         StateOwner(parts.to_string().into_bytes())
     }
 }

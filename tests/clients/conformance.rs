@@ -1,5 +1,5 @@
-//! The protocol's conformance suite. All requirements of a tools server pass; other failures are listed with reasons in
-//! `tests/peers/conformance-*.yml`, and the suite fails if one of those passes.
+//! The protocol's conformance suite. What fails is listed with reasons in `tests/peers/conformance-*.yml`, and the suite
+//! fails if one of those passes.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -14,7 +14,7 @@ use pml_tests::{
 };
 use serde_json::json;
 
-/// Gives the tools the names that the suite expects; see the program.
+/// Gives tools and prompts the names that the suite expects; see the program.
 struct Names(Child, String);
 
 impl Names {

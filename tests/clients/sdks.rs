@@ -1,6 +1,7 @@
 //! Each SDK does the same with the proxy, on each transport and in each era that it supports: it lists the tools, runs code
 //! under a name, is notified of the changed list, calls the new tool, calls it by name, gets errors and the progress of a
-//! downstream server, answers that server's question, and cancels a call.
+//! downstream server, answers that server's question, reads a resource, gets a prompt, is notified of an updated resource, and
+//! cancels a call.
 
 use std::{path::PathBuf, process::Command};
 
@@ -37,6 +38,7 @@ impl Peer {
         let servers = json!({
             "everything": {"command": node(), "args": [npm("mcp-server-everything"), "stdio"]},
             "moody": {"command": node(), "args": [program("moody_server.mjs"), self.journal()]},
+            "shelf": {"command": node(), "args": [program("shelf_server.mjs"), "shelf", self.journal()]},
             "asking": {"command": python("mcp2"), "args": [program("asking_server.py")]},
         });
         servers_file(self.folder.path(), &servers)
@@ -116,6 +118,28 @@ fn judge_all_but_progress(seen: &Value, protocol: &str) {
     assert_eq!(seen["unknownTool"]["code"], -32602, "{:#}", seen["unknownTool"]);
     assert!(seen["long"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("completed")));
     assert_eq!(seen["asked"]["content"][0]["text"], "Hello, peer (peer)", "{:#}", seen["asked"]);
+    assert!(names(&seen["resources"]).contains(&"pml://shelf/shelf://book/one"), "{:#}", seen["resources"]);
+    assert!(names(&seen["templates"]).contains(&"pml://shelf/shelf://page/{number}{?as}"));
+    let page = &seen["read"]["contents"][0];
+    assert_eq!(page["text"], "shelf: shelf://page/7?as=a%2Fb", "{:#}", seen["read"]);
+    assert_eq!(page["uri"], "pml://shelf/shelf://page/7?as=a%2Fb");
+    // One SDK translates the older code, of which the newer protocol has none.
+    let not_found = [-32602, -32002].map(Value::from);
+    assert!(
+        not_found[..if protocol == OLDER { 2 } else { 1 }].contains(&seen["noResource"]["code"]),
+        "{seen:#}"
+    );
+    assert!(names(&seen["prompts"]).contains(&"mcp__shelf__summary"), "{:#}", seen["prompts"]);
+    // This server can ask only clients of its own era.
+    let reader = if protocol == OLDER { "peer" } else { "decline" };
+    assert_eq!(
+        seen["got"]["messages"][0]["content"]["text"],
+        format!("shelf for {reader}"),
+        "{:#}",
+        seen["got"]
+    );
+    assert_eq!(seen["completed"]["completion"]["values"][1], "summary", "{:#}", seen["completed"]);
+    assert_eq!(seen["updated"], "pml://shelf/shelf://book/one", "nobody told the client of the update");
     assert_eq!(seen["cancelled"], true, "the cancelled call was answered");
     assert_eq!(seen["serverKnows"], true, "the server behind the proxy wasn't told of the cancellation");
 }

@@ -193,10 +193,10 @@ fn with_calls_of_several_clients_under_way_nobody_is_asked() {
 }
 
 /// `server-everything` behind HTTP; killed when dropped.
-struct Everything(Child, u16);
+pub(crate) struct Everything(Child, pub(crate) u16);
 
 impl Everything {
-    fn start() -> Everything {
+    pub(crate) fn start() -> Everything {
         let port = free_port();
         let server = Command::new(node())
             .args([npm("mcp-server-everything"), PathBuf::from("streamableHttp")])

@@ -124,7 +124,10 @@ async fn an_error_has_the_line_of_the_code_that_met_it() {
         ("\nconst f = async () => {\n throw __pml.thrown((5)) };\nawait f()", Some(3)),
         ("\ntry { throw __pml.thrown((1)) } catch (e) {}\nawait Promise.reject(2)", Some(3)),
         ("\nawait new Promise((_, reject) => {\n reject('text') })", Some(3)),
-        ("const a = [];\na.push(a);\nif (a)\n return __pml.returned((a))\nreturn __pml.returned((1))", Some(4)),
+        (
+            "const a = [];\na.push(a);\nif (a)\n return __pml.returned((a))\nreturn __pml.returned((1))",
+            Some(4),
+        ),
         ("\n\nthrow 'no error object'", None),
         ("let z = 1;\n\n0; const { b } = undefined", Some(3)),
         ("let z = 1;\n\n0; const [b] = {}", Some(3)),

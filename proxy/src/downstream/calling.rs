@@ -1,4 +1,4 @@
-//! Sends one call: once, with a timeout, cancellable, its answer passed on unchanged.
+//! Sends one call or other request: once, with a timeout, cancellable, its answer passed on unchanged.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use rmcp::{
     ServiceError,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientRequest, ErrorData,
-        InputRequiredResult, InputResponses, RequestMetaObject, ServerResult,
+        GetExtensions as _, InputRequiredResult, InputResponses, RequestMetaObject, ServerResult,
     },
     service::PeerRequestOptions,
 };
@@ -19,9 +19,10 @@ use super::{
     client::{CallingClient, ClientEra},
     connection::{Broken, Connection, service_reason},
     error::DownstreamError,
-    passthrough::Passthrough,
+    passthrough::{Passthrough, RawAnswer},
     pending_request::PendingRequest,
     question::Question,
+    request::{Answer, Request},
     server::Server,
     tap::OpenCall,
 };
@@ -35,38 +36,47 @@ pub(super) async fn call(
     call: &Call,
     context: &CallContext,
 ) -> Result<ToolAnswer, DownstreamError> {
-    let limit = context.timeout.unwrap_or(server.config.timeout);
-    let clock = context.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit));
-    let calling = Calling { server, call, context, limit, clock };
-    let mut connection = calling.connection().await?;
-    if let Some(level) = context.client.as_ref().and_then(CallingClient::log_level) {
-        connection.log_for(level, limit).await;
-    }
-    calling.clock.restart(limit);
-    let mut input = context.input.clone();
-    let mut is_renewed = false;
-    loop {
-        let sent = match (&call.body, &connection.passthrough) {
-            (CallBody::Raw(args), Some(passthrough)) if context.client.is_none() => {
-                calling.pass_through(&connection, passthrough, args.as_deref()).await?
-            }
-            _ => calling.converse(&connection, &mut input).await?,
-        };
-        match sent {
-            SendOutcome::Answered(answer) => return Ok(answer),
-            // The server rejected it because it has lost our session, so nothing was done yet.
-            SendOutcome::SessionLost if !is_renewed => {
-                is_renewed = true;
-                connection.report(Broken::SessionLost);
-                server.outage_after(&connection).await;
-                connection = calling.connection().await?;
-            }
-            SendOutcome::SessionLost => {
-                let reason = "it loses the session again and again".to_owned();
-                return Err(DownstreamError::Down { server: server.shown.clone(), reason, next_try: None });
-            }
+    let calling = Calling::new(server, Outgoing::Call(call), context);
+    let result = match calling.answered().await? {
+        Reply::Raw(answer) => return Ok(ToolAnswer::Raw(answer)),
+        Reply::Parsed(result) => *result,
+    };
+    let answer = match result {
+        ServerResult::CallToolResult(mut result) => {
+            // Older servers omit it, newer clients require it, and rmcp removes it for older clients.
+            result.result_type = Some(rmcp::model::ResultType::COMPLETE);
+            result.into()
         }
+        ServerResult::InputRequiredResult(asked) => asked.into(),
+        other => calling.other(other)?.into(),
+    };
+    Ok(ToolAnswer::Parsed(answer))
+}
+
+/// Sends any other request.
+pub(super) async fn ask(
+    server: &Arc<Server>,
+    request: &Request,
+    context: &CallContext,
+) -> Result<Answer, DownstreamError> {
+    let calling = Calling::new(server, Outgoing::Request(request), context);
+    match calling.answered().await? {
+        Reply::Parsed(result) => request.kind.answer(*result).map_err(|what| calling.bad_answer(what)),
+        Reply::Raw(_) => Err(calling.bad_answer("it is another kind of result".to_owned())),
     }
+}
+
+/// What is sent.
+#[derive(Clone, Copy)]
+enum Outgoing<'a> {
+    Call(&'a Call),
+    Request(&'a Request),
+}
+
+/// The server's result. It is a question only if the client repeats the request.
+enum Reply {
+    Parsed(Box<ServerResult>),
+    Raw(RawAnswer),
 }
 
 /// What came of a call on one connection.
@@ -84,15 +94,61 @@ enum WaitOutcome<T> {
 
 struct Calling<'a> {
     server: &'a Arc<Server>,
-    call: &'a Call,
+    outgoing: Outgoing<'a>,
     context: &'a CallContext,
     limit: Duration,
     clock: Clock,
 }
 
-impl Calling<'_> {
+impl<'a> Calling<'a> {
+    fn new(server: &'a Arc<Server>, outgoing: Outgoing<'a>, context: &'a CallContext) -> Calling<'a> {
+        let limit = context.timeout.unwrap_or(server.config.timeout);
+        let clock = context.around.as_ref().map_or_else(|| Clock::new(limit), |around| around.part(limit));
+        Calling { server, outgoing, context, limit, clock }
+    }
+
+    /// Sends it on the server's connection; once more if the server has lost our session.
+    async fn answered(&self) -> Result<Reply, DownstreamError> {
+        let mut connection = self.connection().await?;
+        if let Some(level) = self.context.client.as_ref().and_then(CallingClient::log_level) {
+            connection.log_for(level, self.limit).await;
+        }
+        self.clock.restart(self.limit);
+        let mut input = self.context.input.clone();
+        let mut is_renewed = false;
+        loop {
+            let sent = match (self.outgoing, &connection.passthrough) {
+                (Outgoing::Call(Call { tool, body: CallBody::Raw(args), .. }), Some(passthrough))
+                    if self.context.client.is_none() =>
+                {
+                    self.pass_through(&connection, passthrough, tool, args.as_deref()).await?
+                }
+                _ => self.converse(&connection, &mut input).await?,
+            };
+            match sent {
+                SendOutcome::Answered(answer) => return Ok(answer),
+                // The server rejected it because it has lost our session, so nothing was done yet.
+                SendOutcome::SessionLost if !is_renewed => {
+                    is_renewed = true;
+                    connection.report(Broken::SessionLost);
+                    self.server.outage_after(&connection).await;
+                    connection = self.connection().await?;
+                }
+                SendOutcome::SessionLost => {
+                    let (server, reason) =
+                        (self.server.shown.clone(), "it loses the session again and again".to_owned());
+                    return Err(DownstreamError::Down { server, reason, next_try: None });
+                }
+            }
+        }
+    }
+
     fn names(&self) -> (String, String) {
-        (self.server.shown.clone(), self.call.tool.clone())
+        let called = match self.outgoing {
+            Outgoing::Call(call) => call.tool.clone(),
+            Outgoing::Request(request) => request.kind.method().to_owned(),
+        };
+        (self.server.shown.clone(), called)
     }
 
     fn cancelled(&self) -> DownstreamError {
@@ -114,35 +170,34 @@ impl Calling<'_> {
         &self,
         connection: &Arc<Connection>,
         input: &mut Input,
-    ) -> Result<SendOutcome<ToolAnswer>, DownstreamError> {
+    ) -> Result<SendOutcome<Reply>, DownstreamError> {
         let mut rounds = 0;
         loop {
-            let answer = match self.ask(connection, self.params(input)?).await? {
-                SendOutcome::Answered(answer) => answer,
+            let asked = match self.ask(connection, self.request(input)?).await? {
+                SendOutcome::Answered(ServerResult::InputRequiredResult(asked)) if !self.may_ask_back() => {
+                    asked
+                }
+                SendOutcome::Answered(answer) => {
+                    return Ok(SendOutcome::Answered(Reply::Parsed(Box::new(answer))));
+                }
                 SendOutcome::SessionLost => return Ok(SendOutcome::SessionLost),
             };
-            let answer = match answer {
-                ServerResult::CallToolResult(mut result) => {
-                    // Older servers omit it, newer clients require it, and rmcp removes it for older clients.
-                    result.result_type = Some(rmcp::model::ResultType::COMPLETE);
-                    result.into()
-                }
-                ServerResult::InputRequiredResult(asked) if self.may_ask_back() => asked.into(),
-                ServerResult::InputRequiredResult(asked) if rounds < MOST_ROUNDS => {
-                    rounds += 1;
-                    input.state.clone_from(&asked.request_state);
-                    input.responses = Some(self.answers(asked).await?);
-                    continue;
-                }
-                other => self.other(other)?.into(),
-            };
-            return Ok(SendOutcome::Answered(ToolAnswer::Parsed(answer)));
+            rounds += 1;
+            if rounds > MOST_ROUNDS {
+                return Err(self.bad_answer(format!("it asked more than {MOST_ROUNDS} times")));
+            }
+            input.state.clone_from(&asked.request_state);
+            input.responses = Some(self.answers(asked).await?);
         }
     }
 
-    fn params(&self, input: &Input) -> Result<CallToolRequestParams, DownstreamError> {
-        let mut params = CallToolRequestParams::new(self.call.tool.clone());
-        params.arguments = match &self.call.body {
+    fn request(&self, input: &Input) -> Result<ClientRequest, DownstreamError> {
+        let call = match self.outgoing {
+            Outgoing::Request(request) => return Ok(request.kind.request(input)),
+            Outgoing::Call(call) => call,
+        };
+        let mut params = CallToolRequestParams::new(call.tool.clone());
+        params.arguments = match &call.body {
             CallBody::Parsed(args) => args.clone(),
             CallBody::Raw(args) => {
                 let args = args.as_ref().map(|args| serde_json::from_str(args.get())).transpose();
@@ -154,26 +209,24 @@ impl Calling<'_> {
         };
         params.input_responses.clone_from(&input.responses);
         params.request_state.clone_from(&input.state);
-        Ok(params)
+        Ok(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
     }
 
     async fn ask(
         &self,
         connection: &Arc<Connection>,
-        params: CallToolRequestParams,
+        mut request: ClientRequest,
     ) -> Result<SendOutcome<ServerResult>, DownstreamError> {
         let _in_flight = connection.call_started();
         let over = CancellationToken::new();
         let _over = over.clone().drop_guard();
-        let mut request = CallToolRequest::new(params);
-        request.extensions.insert(OpenCall {
+        request.extensions_mut().insert(OpenCall {
             client: self.context.client.clone(),
             clock: self.clock.clone(),
             span: tracing::Span::current(),
             over,
             progress: self.context.progress.clone(),
         });
-        let request = ClientRequest::CallToolRequest(request);
         let options = self.options(connection);
         let mut pending = match connection.peer.send_cancellable_request(request, options).await {
             Ok(handle) => PendingRequest::new(handle),
@@ -198,12 +251,13 @@ impl Calling<'_> {
         &self,
         connection: &Arc<Connection>,
         passthrough: &Passthrough,
+        tool: &str,
         args: Option<&RawValue>,
-    ) -> Result<SendOutcome<ToolAnswer>, DownstreamError> {
+    ) -> Result<SendOutcome<Reply>, DownstreamError> {
         let _in_flight = connection.call_started();
         let _raw = connection.calls.raw_call_started();
-        match self.wait(connection, passthrough.call(&self.call.tool, args)).await {
-            WaitOutcome::Answered(Ok(answer)) => Ok(SendOutcome::Answered(ToolAnswer::Raw(answer))),
+        match self.wait(connection, passthrough.call(tool, args)).await {
+            WaitOutcome::Answered(Ok(answer)) => Ok(SendOutcome::Answered(Reply::Raw(answer))),
             WaitOutcome::Answered(Err(error)) => self.failed(connection, error).await,
             WaitOutcome::Cancelled => Err(self.cancelled()),
             WaitOutcome::TimedOut => Err(self.timed_out()),
@@ -343,7 +397,6 @@ impl Calling<'_> {
                 Ok(result) => return Ok(result),
                 Err(error) => error.to_string(),
             },
-            ServerResult::InputRequiredResult(_) => format!("it asked more than {MOST_ROUNDS} times"),
             ServerResult::CreateTaskResult(_) => "it created a task, which wasn't requested".to_owned(),
             _ => "it is another kind of result".to_owned(),
         };

@@ -28,12 +28,14 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    announcements::Announcements,
     config::{ServerConfig, TransportConfig},
     http::{self, HttpError},
     passthrough::{HttpPassthrough, Output, Passthrough, ReplyRouter},
     process::{Process, Program, describe},
     question_router::QuestionRouter,
     stderr::{LastLines, Redactor},
+    subscriptions::Subscriptions,
     tap::{OpenCalls, Probe, Tap},
 };
 use crate::lines::FilteredLines;
@@ -89,9 +91,11 @@ pub(super) type Service = RunningService<RoleClient, QuestionRouter>;
 
 /// An open connection after its handshake.
 pub(super) struct Connection {
+    /// The server's name.
+    pub(super) name: String,
     pub(super) peer: Peer<RoleClient>,
     pub(super) info: Arc<ServerPeerInfo>,
-    pub(super) tools_changed: Arc<Notify>,
+    pub(super) announced: Arc<Announcements>,
     /// Cancelled when the connection is given up.
     pub(super) ended: CancellationToken,
     pub(super) in_flight: AtomicUsize,
@@ -222,23 +226,29 @@ pub(super) async fn open(
     config: &ServerConfig,
     era: Era,
     passthrough: bool,
+    subscriptions: Arc<Subscriptions>,
 ) -> Result<(Connection, Service), OpenError> {
+    let announced = Announcements::new(subscriptions);
     let redactor = Redactor::new(&config.secrets);
     let opened = match &config.transport {
         TransportConfig::Stdio { command, args, env, cwd } => {
             let program = Program { command, args, env, cwd: cwd.as_deref() };
-            open_stdio(name, program, config.startup_timeout, era, redactor.clone(), passthrough).await
+            let greeting =
+                Greeting { name, limit: config.startup_timeout, era, redactor: redactor.clone(), announced };
+            open_stdio(program, greeting, passthrough).await
         }
         TransportConfig::Http { url, headers } => {
             let (transport, client) = http::transport(url, headers)?;
             let link = Link { process: None, stderr: None };
-            let greeted = greet(name, transport, link, config.startup_timeout, era, redactor.clone()).await;
+            let greeting =
+                Greeting { name, limit: config.startup_timeout, era, redactor: redactor.clone(), announced };
+            let greeted = greet(transport, link, greeting).await;
             greeted
                 .map(|(mut connection, service)| {
                     if passthrough {
-                        let tools_changed = connection.tools_changed.clone();
-                        connection.passthrough = HttpPassthrough::new(name.to_owned(), client, tools_changed)
-                            .map(Passthrough::Http);
+                        let announced = connection.announced.clone();
+                        connection.passthrough =
+                            HttpPassthrough::new(name.to_owned(), client, announced).map(Passthrough::Http);
                     }
                     (connection, service)
                 })
@@ -262,26 +272,32 @@ struct Link {
     stderr: Option<LastLines>,
 }
 
-async fn open_stdio(
-    name: &str,
-    program: Program<'_>,
+/// What a handshake needs beside the transport.
+struct Greeting<'a> {
+    name: &'a str,
     limit: Duration,
     era: Era,
     redactor: Redactor,
+    announced: Arc<Announcements>,
+}
+
+async fn open_stdio(
+    program: Program<'_>,
+    greeting: Greeting<'_>,
     passthrough: bool,
 ) -> Result<(Connection, Service), OpenError> {
     let (process, pipes) = Process::start(program).await?;
-    let stderr = LastLines::follow(name.to_owned(), redactor.clone(), pipes.stderr);
+    let stderr = LastLines::follow(greeting.name.to_owned(), greeting.redactor.clone(), pipes.stderr);
     let link = Link { process: Some(process), stderr: Some(stderr) };
     let (greeted, passthrough) = if passthrough {
         let answers = Arc::<ReplyRouter>::default();
         let (output, writer) = Output::new(pipes.stdin);
         let transport = AsyncRwTransport::new(FilteredLines::new(pipes.stdout, answers.clone()), writer);
-        let greeted = greet(name, transport, link, limit, era, redactor).await;
+        let greeted = greet(transport, link, greeting).await;
         (greeted, Some(Passthrough::Stdio(answers, output)))
     } else {
         let transport = AsyncRwTransport::new(pipes.stdout, pipes.stdin);
-        (greet(name, transport, link, limit, era, redactor).await, None)
+        (greet(transport, link, greeting).await, None)
     };
     match greeted {
         Ok((mut connection, service)) => {
@@ -299,24 +315,21 @@ async fn open_stdio(
 }
 
 async fn greet<T>(
-    name: &str,
     transport: T,
     link: Link,
-    limit: Duration,
-    era: Era,
-    redactor: Redactor,
+    greeting: Greeting<'_>,
 ) -> Result<(Connection, Service), (OpenError, Link)>
 where
     T: Transport<RoleClient> + 'static,
     T::Error: Send + Sync,
 {
-    let tools_changed = Arc::new(Notify::new());
+    let Greeting { name, limit, era, redactor, announced } = greeting;
     let calls = Arc::<OpenCalls>::default();
     let asked = QuestionRouter { server: name.to_owned(), calls: Arc::clone(&calls) };
     let calls_of_connection = Arc::clone(&calls);
     let probe = Probe::default();
     let answered_late = Arc::clone(&probe.answered_late);
-    let tap = Tap { inner: transport, tools_changed: Arc::clone(&tools_changed), calls, probe };
+    let tap = Tap { inner: transport, announced: Arc::clone(&announced), calls, probe };
     let lifecycle = match era {
         Era::Any => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::LATEST],
@@ -345,9 +358,10 @@ where
         return not_opened("it sent no server info".to_owned(), link);
     };
     let connection = Connection {
+        name: name.to_owned(),
         peer: service.peer().clone(),
         info,
-        tools_changed,
+        announced,
         ended: CancellationToken::new(),
         in_flight: AtomicUsize::new(0),
         passthrough: None,

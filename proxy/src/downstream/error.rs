@@ -48,7 +48,7 @@ pub enum DownstreamError {
     Lost {
         /// Its name.
         server: String,
-        /// The tool called.
+        /// The tool called, or the method.
         tool: String,
         /// What happened.
         reason: String,
@@ -58,7 +58,7 @@ pub enum DownstreamError {
     Timeout {
         /// Its name.
         server: String,
-        /// The tool called.
+        /// The tool called, or the method.
         tool: String,
         /// What it was given.
         limit: Duration,
@@ -68,7 +68,7 @@ pub enum DownstreamError {
     Cancelled {
         /// Its name.
         server: String,
-        /// The tool called.
+        /// The tool called, or the method.
         tool: String,
     },
     /// It answered with a protocol error.
@@ -76,7 +76,7 @@ pub enum DownstreamError {
     Refused {
         /// Its name.
         server: String,
-        /// The tool called.
+        /// The tool called, or the method.
         tool: String,
         /// The JSON-RPC code.
         code: i32,
@@ -90,17 +90,17 @@ pub enum DownstreamError {
     BadArguments {
         /// Its name.
         server: String,
-        /// The tool called.
+        /// The tool called, or the method.
         tool: String,
         /// What is wrong with them.
         what: String,
     },
-    /// Its answer isn't a tool's result.
+    /// Its answer isn't the result of such a request.
     #[error("the server {server:?} gave an invalid answer to the call of {tool:?}: {what}")]
     BadAnswer {
         /// Its name.
         server: String,
-        /// The tool called.
+        /// The tool called, or the method.
         tool: String,
         /// What is wrong with it.
         what: String,

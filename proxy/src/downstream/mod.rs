@@ -8,6 +8,7 @@
 //! The timeout of a call is a total from when it was sent; progress doesn't extend it. A call that times out, is cancelled
 //! or loses its caller is cancelled at the server too (`notifications/cancelled`).
 
+mod announcements;
 mod backoff;
 mod call;
 mod calling;
@@ -20,24 +21,29 @@ mod expand;
 mod fields;
 mod foreign_fields;
 mod http;
+mod lists;
+mod offers;
 mod passthrough;
 mod pending_request;
 mod process;
 mod question;
 mod question_router;
+mod request;
 mod server;
 mod status;
 mod stderr;
+mod subscribing;
+mod subscriptions;
 mod tap;
 mod tool_filter;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use rmcp::model::Tool;
-use tokio::sync::broadcast;
+use futures_util::future::join_all;
+use rmcp::model::{Prompt, ServerCapabilities, Tool};
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::server::Server;
 pub use self::{
     backoff::RestartPolicy,
     call::{Call, CallBody, CallContext, Input, ToolAnswer},
@@ -47,11 +53,16 @@ pub use self::{
         ServerConfig, TransportConfig, parse_servers,
     },
     error::DownstreamError,
+    lists::ResourceLists,
     passthrough::RawAnswer,
+    request::{Answer, Request, RequestKind},
     status::{ServerState, ServerStatus},
+    subscribing::Subscription,
+    subscriptions::{Subscriber, Updates},
     tap::Progress,
     tool_filter::ToolFilter,
 };
+use self::{offers::OfferChanges, server::Server};
 
 /// The buffer of each receiver of changes.
 const CHANGES_KEPT: usize = 256;
@@ -64,6 +75,7 @@ struct Inner {
     servers: BTreeMap<String, Arc<Server>>,
     passes_through: bool,
     changes: broadcast::Sender<String>,
+    offer_changes: Arc<OfferChanges>,
     closing: CancellationToken,
     _end_with_us: DropGuard,
 }
@@ -72,12 +84,19 @@ impl Downstreams {
     /// Starts the eager servers. To be called in a Tokio runtime.
     pub fn new(servers: BTreeMap<String, ServerConfig>, options: &DownstreamOptions) -> Downstreams {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
+        let offer_changes = Arc::<OfferChanges>::default();
         let closing = CancellationToken::new();
         let servers: BTreeMap<_, _> = servers
             .into_iter()
             .map(|(name, config)| {
-                let server =
-                    Server::new(name.clone(), config, options.clone(), changes.clone(), closing.clone());
+                let server = Server::new(
+                    name.clone(),
+                    config,
+                    options.clone(),
+                    changes.clone(),
+                    offer_changes.clone(),
+                    closing.clone(),
+                );
                 (name, server)
             })
             .collect();
@@ -86,7 +105,14 @@ impl Downstreams {
         }
         let _end_with_us = closing.clone().drop_guard();
         let passes_through = options.passthrough;
-        Downstreams(Arc::new(Inner { servers, passes_through, changes, closing, _end_with_us }))
+        Downstreams(Arc::new(Inner {
+            servers,
+            passes_through,
+            changes,
+            offer_changes,
+            closing,
+            _end_with_us,
+        }))
     }
 
     /// Whether calls may take the fast path.
@@ -96,8 +122,7 @@ impl Downstreams {
 
     /// The servers that aren't disabled.
     pub fn names(&self) -> Vec<String> {
-        let enabled = self.0.servers.values().filter(|server| !server.config.disabled);
-        enabled.map(|server| server.name.clone()).collect()
+        self.enabled().map(|server| server.name.clone()).collect()
     }
 
     /// Whether a server of this name is configured.
@@ -159,6 +184,72 @@ impl Downstreams {
             "called"
         );
         answer
+    }
+
+    /// Sends any other request; the answer is the server's, unchanged.
+    pub async fn ask(&self, request: &Request, context: CallContext) -> Result<Answer, DownstreamError> {
+        calling::ask(self.server(&request.server)?, request, &context).await
+    }
+
+    /// What each server that isn't disabled said that it has, if it was ever started.
+    pub fn capabilities(&self) -> Vec<Option<ServerCapabilities>> {
+        self.enabled().map(|server| server.capabilities.read().clone()).collect()
+    }
+
+    /// What one server has, if it was ever started.
+    pub fn capabilities_of(&self, server: &str) -> Option<ServerCapabilities> {
+        self.server(server).ok()?.capabilities.read().clone()
+    }
+
+    /// The resources of each server. Starts all that may have any, and waits for a few seconds at most.
+    pub async fn resources(&self) -> Vec<(&str, Arc<ResourceLists>)> {
+        let may_have = |has: &ServerCapabilities| has.resources.is_some();
+        let listing =
+            self.offering(may_have).map(async |server| (&*server.name, server.list_resources().await));
+        join_all(listing).await
+    }
+
+    /// The last lists of resources, without starting a server.
+    pub fn known_resources(&self) -> Vec<(&str, Arc<ResourceLists>)> {
+        self.enabled().filter_map(|server| Some((&*server.name, server.resources.last()?))).collect()
+    }
+
+    /// The prompts of each server, likewise.
+    pub async fn prompts(&self) -> Vec<(&str, Arc<Vec<Prompt>>)> {
+        let may_have = |has: &ServerCapabilities| has.prompts.is_some();
+        let listing =
+            self.offering(may_have).map(async |server| (&*server.name, server.list_prompts().await));
+        join_all(listing).await
+    }
+
+    /// Counts how often the resources of any server have changed.
+    pub fn resource_changes(&self) -> watch::Receiver<u64> {
+        self.0.offer_changes.resources.subscribe()
+    }
+
+    /// Counts how often the prompts of any server have changed.
+    pub fn prompt_changes(&self) -> watch::Receiver<u64> {
+        self.0.offer_changes.prompts.subscribe()
+    }
+
+    /// Subscribes a client to updates of a server's resource.
+    pub async fn subscribe(
+        &self,
+        server: &str,
+        uri: &str,
+        subscriber: Subscriber,
+        context: CallContext,
+    ) -> Result<Subscription, DownstreamError> {
+        subscribing::subscribe(self.server(server)?, uri, subscriber, context).await
+    }
+
+    fn enabled(&self) -> impl Iterator<Item = &Arc<Server>> {
+        self.0.servers.values().filter(|server| !server.config.disabled)
+    }
+
+    /// The servers that have something, or weren't started yet.
+    fn offering(&self, has: fn(&ServerCapabilities) -> bool) -> impl Iterator<Item = &Arc<Server>> {
+        self.enabled().filter(move |server| server.capabilities.read().as_ref().is_none_or(has))
     }
 
     /// The state of each server, including disabled ones.

@@ -2,14 +2,14 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use parking_lot::RwLock;
-use rmcp::model::{ClientRequest, PingRequest, SubscriptionFilter, Tool};
+use rmcp::model::{ClientRequest, PingRequest, Prompt, ServerCapabilities, SubscriptionFilter, Tool};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +18,10 @@ use super::{
     config::{DownstreamOptions, ServerConfig},
     connection::{Broken, Connection, Era, OpenError, Service, open},
     error::DownstreamError,
+    lists::ResourceLists,
+    offers::{Offer, OfferChanges},
+    subscribing::Confirmed,
+    subscriptions::Subscriptions,
 };
 
 /// How long the service may take to close the server's input.
@@ -28,7 +32,7 @@ const PROBE_IDLE: Duration = Duration::from_secs(30);
 /// A session that is lost sooner isn't renewed at once.
 const SHORTEST_SESSION: Duration = Duration::from_secs(1);
 /// The pause before a subscription that ended is renewed.
-const RESUBSCRIBE: Duration = Duration::from_secs(2);
+pub(super) const RESUBSCRIBE: Duration = Duration::from_secs(2);
 
 /// The state of a server.
 #[derive(Clone)]
@@ -73,7 +77,16 @@ pub(super) struct Server {
     options: DownstreamOptions,
     tools: RwLock<Option<Arc<Vec<Tool>>>>,
     changes: broadcast::Sender<String>,
+    /// What it said at its last start.
+    pub(super) capabilities: RwLock<Option<ServerCapabilities>>,
+    pub(super) resources: Offer<ResourceLists>,
+    pub(super) prompts: Offer<Vec<Prompt>>,
+    pub(super) offer_changes: Arc<OfferChanges>,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    pub(super) confirmed: watch::Sender<Confirmed>,
     supervised: AtomicBool,
+    /// When it was first needed.
+    woken: OnceLock<tokio::time::Instant>,
     closing: CancellationToken,
 }
 
@@ -83,10 +96,12 @@ impl Server {
         config: ServerConfig,
         options: DownstreamOptions,
         changes: broadcast::Sender<String>,
+        offer_changes: Arc<OfferChanges>,
         closing: CancellationToken,
     ) -> Arc<Server> {
         Arc::new(Server {
             shown: config.shown_as(&name),
+            subscriptions: Subscriptions::new(&name),
             name,
             config,
             phase: watch::Sender::new(Phase::Idle),
@@ -94,7 +109,13 @@ impl Server {
             options,
             tools: RwLock::new(None),
             changes,
+            capabilities: RwLock::new(None),
+            resources: Offer::default(),
+            prompts: Offer::default(),
+            offer_changes,
+            confirmed: watch::Sender::default(),
             supervised: AtomicBool::new(false),
+            woken: OnceLock::new(),
             closing,
         })
     }
@@ -109,11 +130,20 @@ impl Server {
         self.closing.is_cancelled()
     }
 
-    /// Starts the supervisor, once.
-    pub(super) fn wake(self: &Arc<Self>) {
+    /// Starts the supervisor, once. When that was.
+    pub(super) fn wake(self: &Arc<Self>) -> tokio::time::Instant {
         if !self.supervised.swap(true, Ordering::AcqRel) {
             self.phase.send_replace(Phase::Starting);
             tokio::spawn(Arc::clone(self).supervise());
+        }
+        *self.woken.get_or_init(tokio::time::Instant::now)
+    }
+
+    /// The connection, if it is up.
+    pub(super) fn current_connection(&self) -> Option<Arc<Connection>> {
+        match &*self.phase.borrow() {
+            Phase::Up(connection) => Some(Arc::clone(connection)),
+            _ => None,
         }
     }
 
@@ -218,7 +248,9 @@ impl Server {
 
     async fn start(&self, era: Era) -> Result<(Arc<Connection>, Service), OpenError> {
         let started = Instant::now();
-        let (connection, service) = open(&self.name, &self.config, era, self.options.passthrough).await?;
+        let (connection, service) =
+            open(&self.name, &self.config, era, self.options.passthrough, Arc::clone(&self.subscriptions))
+                .await?;
         let left = self.config.startup_timeout.saturating_sub(started.elapsed());
         let tools = match connection.fetch_tools(left).await {
             Ok(tools) => tools,
@@ -238,6 +270,7 @@ impl Server {
         );
         let connection = Arc::new(connection);
         self.store(tools);
+        *self.capabilities.write() = Some(connection.info.capabilities.clone());
         self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
         // At each start, even if the list is the same: the last registration may have failed.
         let _ = self.changes.send(self.name.clone());
@@ -259,6 +292,8 @@ impl Server {
     async fn watch_over(self: &Arc<Self>, connection: &Arc<Connection>, service: Service) -> End {
         tokio::spawn(Arc::clone(self).follow_tools(Arc::clone(connection)));
         tokio::spawn(Arc::clone(self).listen(Arc::clone(connection)));
+        tokio::spawn(Arc::clone(self).keep_subscriptions(Arc::clone(connection)));
+        self.follow_offers(connection);
         let close_service = service.cancellation_token();
         let serving = service.waiting();
         tokio::pin!(serving);
@@ -306,7 +341,7 @@ impl Server {
     async fn follow_tools(self: Arc<Self>, connection: Arc<Connection>) {
         loop {
             tokio::select! {
-                () = connection.tools_changed.notified() => {}
+                () = connection.announced.tools.notified() => {}
                 () = connection.ended.cancelled() => return,
             }
             match connection.fetch_tools(self.config.startup_timeout).await {
@@ -323,19 +358,23 @@ impl Server {
         }
     }
 
-    /// Since 2026-07-28 a server announces changed tools only to subscribers.
+    /// Since 2026-07-28 a server announces changed lists only to subscribers.
     async fn listen(self: Arc<Self>, connection: Arc<Connection>) {
-        let announces =
-            connection.info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true));
-        if connection.info.protocol_version.has_initialize() || !announces {
+        let capabilities = &connection.info.capabilities;
+        let announced = |list_changed: Option<bool>| list_changed.filter(|announced| *announced);
+        let mut filter = SubscriptionFilter::default();
+        filter.tools_list_changed = announced(capabilities.tools.as_ref().and_then(|it| it.list_changed));
+        filter.prompts_list_changed = announced(capabilities.prompts.as_ref().and_then(|it| it.list_changed));
+        filter.resources_list_changed =
+            announced(capabilities.resources.as_ref().and_then(|it| it.list_changed));
+        if connection.info.protocol_version.has_initialize() || filter == SubscriptionFilter::default() {
             return;
         }
-        let filter = SubscriptionFilter::builder().tools_list_changed().build();
         loop {
             let listening = async {
                 let mut subscription = connection.peer.listen(filter.clone()).await?;
                 // Earlier changes were not announced.
-                connection.tools_changed.notify_one();
+                connection.announced.all();
                 while subscription.next().await?.is_some() {}
                 Ok(())
             };
@@ -347,7 +386,7 @@ impl Server {
                 if let Some(broken) = Broken::of(&error) {
                     return connection.report(broken);
                 }
-                tracing::debug!(server = self.name, %error, "the subscription to changed tools ended");
+                tracing::debug!(server = self.name, %error, "the subscription to changed lists ended");
             }
             tokio::select! {
                 () = tokio::time::sleep(RESUBSCRIBE) => {}

@@ -22,11 +22,11 @@ use rmcp::{
     service::{InboundStreamOrigin, RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::client::CallingClient;
+use super::{announcements::Announcements, client::CallingClient};
 
 /// The progress of a call, in the server's own units.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub(super) struct OpenCall {
 /// A transport that observes its messages.
 pub(super) struct Tap<T> {
     pub(super) inner: T,
-    pub(super) tools_changed: Arc<Notify>,
+    pub(super) announced: Arc<Announcements>,
     pub(super) calls: Arc<OpenCalls>,
     pub(super) probe: Probe,
 }
@@ -244,9 +244,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                         self.calls.log(message.params);
                     }
                     other => {
-                        if matches!(other, ServerNotification::ToolListChangedNotification(_)) {
-                            self.tools_changed.notify_one();
-                        }
+                        self.announced.heard(&other);
                         return Some(JsonRpcMessage::notification(other));
                     }
                 },
@@ -287,7 +285,8 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::io::AsyncWriteExt as _;
 
-    use super::{Probe, Tap};
+    use super::{Announcements, Probe, Tap};
+    use crate::downstream::subscriptions::Subscriptions;
 
     /// The first message that rmcp receives if the server answers `server/discover` after the fallback to `initialize`, and
     /// whether the server is known to support the newer era.
@@ -300,7 +299,8 @@ mod tests {
         let probe = Probe::default();
         let answered_late = Arc::clone(&probe.answered_late);
         let inner = AsyncRwTransport::<RoleClient, _, _>::new(input, output);
-        let mut tap = Tap { inner, tools_changed: Arc::default(), calls: Arc::default(), probe };
+        let announced = Announcements::new(Subscriptions::new("slow"));
+        let mut tap = Tap { inner, announced, calls: Arc::default(), probe };
         let info = json!({"name": "test", "version": "1"});
         let initialize = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
         for (id, (method, params)) in

@@ -1,9 +1,10 @@
 //! What one token may use, and the tokens of one organisation together: runs, computing time, results, stored rows,
-//! questions to people. Whoever has no token runs the proxy and isn't limited, but shares like everybody.
+//! questions to people, subscriptions. Whoever has no token runs the proxy and isn't limited, but shares like everybody.
 
 mod bucket;
 mod questions;
 mod reached;
+mod subscriptions;
 
 use std::{
     collections::HashMap,
@@ -19,6 +20,7 @@ use crate::scope::{Identity, Principal};
 use bucket::Bucket;
 pub use questions::{OpenQuestion, Questions};
 pub use reached::{Limit, LimitReached, Whose};
+pub use subscriptions::{CountedSubscription, MOST_SUBSCRIPTIONS, SubscriptionCounts};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// How long a count of stored rows is good for.

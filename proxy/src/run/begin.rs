@@ -88,6 +88,20 @@ impl CallFailure {
             CallFailure::Protocol(error) => Err(error),
         }
     }
+
+    /// The error of a request that has no results for failures.
+    pub(crate) fn into_error(self) -> ErrorData {
+        match self {
+            CallFailure::Database(DatabaseError::Refused(refusal)) => {
+                ErrorData::internal_error(refusal.text(), Some(refusal.to_json()))
+            }
+            CallFailure::Database(error) => ErrorData::internal_error(error.to_string(), None),
+            CallFailure::Limit(reached) => {
+                ErrorData::internal_error(reached.to_string(), Some(reached.to_json()))
+            }
+            CallFailure::Protocol(error) => error,
+        }
+    }
 }
 
 impl From<DatabaseError> for CallFailure {

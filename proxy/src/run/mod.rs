@@ -3,6 +3,7 @@
 //! A call is its own task, which continues when its client disconnects. It is recorded exactly once: `pml_finish` is
 //! idempotent and retried until Postgres has taken it.
 
+mod ask;
 mod begin;
 mod calls;
 mod code;
@@ -24,6 +25,7 @@ use crate::{
     limits::{LimitReached, RunPermit},
     scope::Caller,
 };
+pub(crate) use ask::{ask_server, error_of};
 pub(crate) use begin::{CallFailure, call_listed, execute};
 pub use plan::{Plan, RunPlan};
 pub use progress::{Reporter, Step, Steps};

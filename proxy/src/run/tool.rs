@@ -9,6 +9,7 @@ use tracing::Instrument;
 use super::{Job, Step, begin::CallFailure, outcome::millis};
 use crate::{
     downstream::{Call, CallContext, DownstreamError, Input, Progress, ToolAnswer},
+    links,
     request_state::StateOwner,
     tools::answer,
     usage::ToolUse,
@@ -17,7 +18,7 @@ use crate::{
 /// Seals the `requestState` of a server's question, and opens it when the client comes back.
 pub(crate) async fn call_tool(job: &Job, call: &Call, mut input: Input) -> Result<ToolAnswer, CallFailure> {
     let Job { app, caller, .. } = job;
-    let owner = || StateOwner::of(caller, &call.server, &call.tool);
+    let owner = || StateOwner::of(caller, &call.server, "tools/call", &call.tool);
     let answers = input.responses.is_some();
     if let Some(sealed) = &mut input.state {
         *sealed = app.request_states.open(&app.database, caller, &owner(), sealed).await?;
@@ -29,9 +30,24 @@ pub(crate) async fn call_tool(job: &Job, call: &Call, mut input: Input) -> Resul
             }
             ToolAnswer::Parsed(asked.into())
         }
-        Ok(answer) => answer,
+        Ok(answer) => with_links(&call.server, answer),
         Err(error) => ToolAnswer::Parsed(failed(error, answers).map_err(CallFailure::Protocol)?.into()),
     })
+}
+
+/// Maps the resources that the answer links to, so that the client can read them.
+fn with_links(server: &str, answer: ToolAnswer) -> ToolAnswer {
+    match answer {
+        ToolAnswer::Parsed(CallToolResponse::Complete(mut result)) => {
+            result.content.iter_mut().for_each(|block| links::map_block(server, block));
+            ToolAnswer::Parsed(result.into())
+        }
+        ToolAnswer::Raw(mut answer) => {
+            answer.result = links::map_raw(server, answer.result);
+            ToolAnswer::Raw(answer)
+        }
+        other => other,
+    }
 }
 
 /// A failed call as a result for the agent; or a protocol error, if the client's capabilities or its `answers` are wrong.
@@ -52,6 +68,25 @@ impl Job {
     /// The answer may be a question, for a client of the newer era.
     async fn call_tool(&self, call: &Call, input: Input) -> Result<ToolAnswer, DownstreamError> {
         let started = Instant::now();
+        let answered =
+            self.carried(&call.server, input, |context| self.app.servers.call(call, context)).await;
+        // A call that was answered with a question isn't over yet.
+        if !matches!(answered, Ok(ToolAnswer::Parsed(CallToolResponse::InputRequired(_)))) {
+            self.count(call, started, &answered);
+        }
+        answered
+    }
+
+    /// Sends something to a server: reports its progress, and gives up when the proxy ends.
+    pub(super) async fn carried<T, F>(
+        &self,
+        server: &str,
+        input: Input,
+        send: impl FnOnce(CallContext) -> F,
+    ) -> Result<T, DownstreamError>
+    where
+        F: Future<Output = Result<T, DownstreamError>>,
+    {
         let (sender, mut receiver) = self.steps.wanted().then(mpsc::unbounded_channel).unzip();
         let context = CallContext {
             cancel: self.cancel.clone(),
@@ -62,25 +97,17 @@ impl Job {
             request_id: self.caller.request_id.clone(),
             ..CallContext::default()
         };
-        let answered = {
-            let calling = self.app.servers.call(call, context);
-            tokio::pin!(calling);
-            loop {
-                tokio::select! {
-                    biased;
-                    Some(progress) = next(receiver.as_mut()) => self.steps.report(|| Step::Tool(progress)),
-                    answered = &mut calling => break answered,
-                    () = self.app.lifecycle.end_calls.cancelled() => {
-                        break Err(DownstreamError::Closed { server: call.server.clone() });
-                    }
+        let mut sending = std::pin::pin!(send(context));
+        loop {
+            tokio::select! {
+                biased;
+                Some(progress) = next(receiver.as_mut()) => self.steps.report(|| Step::Tool(progress)),
+                answered = &mut sending => return answered,
+                () = self.app.lifecycle.end_calls.cancelled() => {
+                    return Err(DownstreamError::Closed { server: server.to_owned() });
                 }
             }
-        };
-        // A call that was answered with a question isn't over yet.
-        if !matches!(answered, Ok(ToolAnswer::Parsed(CallToolResponse::InputRequired(_)))) {
-            self.count(call, started, &answered);
         }
-        answered
     }
 
     /// Records a call that has ended, without delaying its answer.

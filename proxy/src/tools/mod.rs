@@ -54,18 +54,27 @@ impl Catalog {
     /// All tools of the caller's scope on one page, because most clients read no second one.
     pub async fn list(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
         self.register_servers(caller).await;
+        let tools = self.current_or_last(caller).await?;
+        self.changes.was_given(caller.scope(), &tools);
+        Ok(tools)
+    }
+
+    /// Fails unless the caller may act in its scope, as listing its tools does.
+    pub(crate) async fn check_access(&self, caller: &Caller) -> Result<(), DatabaseError> {
+        self.current_or_last(caller).await.map(drop)
+    }
+
+    async fn current_or_last(&self, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
         let last = self.cache.last_list(caller.scope());
         let database =
             if last.is_some() { self.database.in_a_hurry(SHORT_WAIT) } else { self.database.clone() };
-        let tools = match self.current(caller, &database).await {
+        match self.current(caller, &database).await {
             Err(error) if error.is_passing() => {
                 tracing::warn!(%error, "falling back to the last list of tools");
-                last.ok_or(error)?
+                last.ok_or(error)
             }
-            listed => listed?,
-        };
-        self.changes.was_given(caller.scope(), &tools);
-        Ok(tools)
+            listed => listed,
+        }
     }
 
     /// The current list, to compare with what subscribers have.

@@ -8,6 +8,7 @@ import mcp.types as types
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import AnyUrl
 
 from scenario import run, target
 
@@ -16,12 +17,17 @@ class Peer:
     def __init__(self):
         self.session = None
         self.changed = anyio.Event()
+        self.update = anyio.Event()
+        self.updated = None
 
     async def heard(self, message):
-        if isinstance(message, types.ServerNotification) and isinstance(
-            message.root, types.ToolListChangedNotification
-        ):
+        if not isinstance(message, types.ServerNotification):
+            return
+        if isinstance(message.root, types.ToolListChangedNotification):
             self.changed.set()
+        if isinstance(message.root, types.ResourceUpdatedNotification):
+            self.updated = str(message.root.params.uri)
+            self.update.set()
 
     async def answer(self, context, params):
         """What the person says to every question."""
@@ -43,6 +49,23 @@ class Peer:
     def next_change(self):
         self.changed = anyio.Event()
         return self.changed
+
+    async def offer(self, method, *args):
+        try:
+            # This SDK wants URIs parsed.
+            args = [AnyUrl(arg) if "://" in arg else arg for arg in args]
+            result = await getattr(self.session, method)(*args)
+        except McpError as error:
+            return {"code": error.error.code, "message": error.error.message}
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def complete(self, prompt, argument):
+        result = await self.session.complete(types.PromptReference(type="ref/prompt", name=prompt), argument)
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def next_update(self, uri):
+        await self.session.subscribe_resource(AnyUrl(uri))
+        return self.update
 
     async def call_and_cancel(self, name, waiting):
         answers = []

@@ -14,10 +14,22 @@ class Peer:
     def __init__(self):
         self.client = None
         self.changed = anyio.Event()
+        self.update = anyio.Event()
+        self.updated = None
 
     async def heard(self, message):
         if isinstance(message, types.ToolListChangedNotification):
             self.changed.set()
+        if isinstance(message, types.ResourceUpdatedNotification):
+            self.hear_update(str(message.params.uri))
+
+    def hear_update(self, uri):
+        self.updated = uri
+        self.update.set()
+
+    async def listen_to_updates(self, subscription):
+        async for event in subscription:
+            self.hear_update(str(event.uri))
 
     async def listen(self, subscription):
         async for _ in subscription:
@@ -44,6 +56,25 @@ class Peer:
         self.changed = anyio.Event()
         return self.changed
 
+    async def offer(self, method, *args):
+        try:
+            result = await getattr(self.client, method)(*args)
+        except MCPError as error:
+            return {"code": error.error.code, "message": error.error.message}
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def complete(self, prompt, argument):
+        result = await self.client.complete(types.PromptReference(type="ref/prompt", name=prompt), argument)
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def next_update(self, uri):
+        if self.era == "legacy":
+            await self.client.subscribe_resource(uri)
+        else:
+            subscription = await self.stack.enter_async_context(self.client.listen(resource_subscriptions=[uri]))
+            self.tasks.start_soon(self.listen_to_updates, subscription)
+        return self.update
+
     async def call_and_cancel(self, name, waiting):
         answers = []
 
@@ -65,6 +96,7 @@ async def main():
         client = Client(server, mode=era, message_handler=peer.heard, elicitation_callback=peer.answer)
         peer.client = await stack.enter_async_context(client)
         tasks = await stack.enter_async_context(anyio.create_task_group())
+        peer.era, peer.stack, peer.tasks = era, stack, tasks
         if era != "legacy":
             subscription = await stack.enter_async_context(peer.client.listen(tools_list_changed=True))
             tasks.start_soon(peer.listen, subscription)

@@ -19,10 +19,18 @@ const client = new Client(
 client.setRequestHandler("elicitation/create", () => answer);
 await client.connect(transport);
 await run({
+  sdk: client,
   protocol: () => client.getNegotiatedProtocolVersion(),
   listTools: () => client.listTools(undefined, { cacheMode: "bypass" }),
   callTool: (name, args, options) => client.callTool({ name, arguments: args }, options),
   nextChange: () => new Promise((resolve) => (changed = resolve)),
+  async nextUpdate(uri) {
+    const updated = new Promise((resolve) =>
+      client.setNotificationHandler("notifications/resources/updated", ({ params }) => resolve(params.uri)),
+    );
+    await (era === "legacy" ? client.subscribeResource({ uri }) : client.listen({ resourceSubscriptions: [uri] }));
+    return { uri: updated };
+  },
   waiting: () => journalSays("waiting"),
   cancelArrived: () => journalSays("cancelled"),
   close: () => client.close(),

@@ -1,5 +1,6 @@
-// Stands between the conformance suite and the proxy and does one thing: the suite's names of tools are the ones of the
-// servers behind the proxy, which the proxy lists as mcp__<server>__<name>. Prints its own port.
+// Stands between the conformance suite and the proxy and does one thing: the suite's names of tools and prompts are the
+// ones of the servers behind the proxy, which the proxy lists as mcp__<server>__<name>. URIs of resources stay as they
+// are: the proxy finds their server. Prints its own port.
 import http from "node:http";
 
 const proxy = new URL(process.argv[2]);

@@ -1,4 +1,4 @@
-"""The tools of the conformance suite that ask back, at a server of the 2026-07-28 era behind the proxy."""
+"""The tools and prompts of the conformance suite that ask back, at a server of the 2026-07-28 era behind the proxy."""
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
@@ -75,6 +75,16 @@ async def test_missing_capability(ctx: Context) -> str:
         data = {"requiredCapabilities": {"sampling": {}}}
         raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "This tool needs sampling", data)
     return "sampling is there"
+
+
+@server.prompt()
+async def test_input_required_result_prompt(ctx: Context) -> str | InputRequiredResult:
+    """Asks for a context."""
+    answers = ctx.input_responses or {}
+    if "user_context" not in answers:
+        question = ask("What context should the prompt use?", context="string")
+        return InputRequiredResult(input_requests={"user_context": question})
+    return f"Use this context: {answers['user_context']}"
 
 
 server.run("stdio")

@@ -1,8 +1,19 @@
-// The tools that the conformance suite calls, at a server behind the proxy.
+// What the conformance suite calls and reads, at a server behind the proxy.
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import * as z from "zod";
-import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CallToolRequestSchema,
+  CompleteRequestSchema,
+  GetPromptRequestSchema,
+  ListPromptsRequestSchema,
+  ListResourceTemplatesRequestSchema,
+  ListResourcesRequestSchema,
+  ListToolsRequestSchema,
+  ReadResourceRequestSchema,
+  SubscribeRequestSchema,
+  UnsubscribeRequestSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const silence = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
@@ -42,7 +53,15 @@ const person = {
 };
 
 let changes = 0;
-const server = new Server({ name: "conformance", version: "1.0.0" }, { capabilities: { logging: {}, tools: { listChanged: true } } });
+let promptChanges = 0;
+const capabilities = {
+  completions: {},
+  logging: {},
+  prompts: { listChanged: true },
+  resources: { listChanged: true, subscribe: true },
+  tools: { listChanged: true },
+};
+const server = new Server({ name: "conformance", version: "1.0.0" }, { capabilities });
 const tools = {
   test_simple_text: () => ({ content: [text("This is a simple text response for testing.")] }),
   test_image_content: () => ({ content: [image] }),
@@ -112,6 +131,11 @@ const tools = {
     await server.sendToolListChanged();
     return { content: [text("changed")] };
   },
+  async test_trigger_prompt_change() {
+    promptChanges++;
+    await server.sendPromptListChanged();
+    return { content: [text("changed")] };
+  },
 };
 server.setRequestHandler(ListToolsRequestSchema, () => ({
   tools: [...Object.keys(tools), ...(changes % 2 ? ["test_that_comes_and_goes"] : [])].map((name) => ({
@@ -121,4 +145,51 @@ server.setRequestHandler(ListToolsRequestSchema, () => ({
   })),
 }));
 server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => tools[params.name](params.arguments ?? {}, extra));
+
+const resources = {
+  "test://static-text": { mimeType: "text/plain", text: "This is the content of the static text resource." },
+  "test://static-binary": { mimeType: "image/png", blob: pixel },
+  "test://watched-resource": { mimeType: "text/plain", text: "Watched." },
+};
+server.setRequestHandler(ListResourcesRequestSchema, () => ({
+  resources: Object.entries(resources).map(([uri, { mimeType }]) => ({ uri, name: uri, description: "For tests", mimeType })),
+}));
+server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
+  resourceTemplates: [{ uriTemplate: "test://template/{id}/data", name: "template", mimeType: "application/json" }],
+}));
+server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }) => {
+  const id = uri.match(/^test:\/\/template\/(.*)\/data$/)?.[1];
+  if (id) return { contents: [{ uri, mimeType: "application/json", text: JSON.stringify({ id, templateTest: true }) }] };
+  if (uri in resources) return { contents: [{ uri, ...resources[uri] }] };
+  throw Object.assign(new Error("Resource not found"), { code: -32002, data: { uri } });
+});
+server.setRequestHandler(SubscribeRequestSchema, () => ({}));
+server.setRequestHandler(UnsubscribeRequestSchema, () => ({}));
+
+const said = (...contents) => ({ messages: contents.map((content) => ({ role: "user", content })) });
+const prompts = {
+  test_simple_prompt: () => said(text("This is a simple prompt for testing.")),
+  test_prompt_with_arguments: ({ arg1, arg2 }) => said(text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)),
+  test_prompt_with_embedded_resource: ({ resourceUri }) =>
+    said(
+      resource(resourceUri, "text/plain", "Embedded resource content for testing."),
+      text("Please process the embedded resource above."),
+    ),
+  test_prompt_with_image: () => said(image, text("Please analyze the image above.")),
+};
+const wanted = {
+  test_prompt_with_arguments: ["arg1", "arg2"],
+  test_prompt_with_embedded_resource: ["resourceUri"],
+};
+server.setRequestHandler(ListPromptsRequestSchema, () => ({
+  prompts: [...Object.keys(prompts), ...(promptChanges % 2 ? ["test_that_comes_and_goes"] : [])].map((name) => ({
+    name,
+    description: "For the conformance suite",
+    arguments: wanted[name]?.map((argument) => ({ name: argument, description: "For tests", required: true })),
+  })),
+}));
+server.setRequestHandler(GetPromptRequestSchema, ({ params }) => prompts[params.name](params.arguments ?? {}));
+server.setRequestHandler(CompleteRequestSchema, ({ params: { argument } }) => ({
+  completion: { values: ["paris", "park", "party"].filter((word) => word.startsWith(argument.value)), hasMore: false },
+}));
 await server.connect(new StdioServerTransport());

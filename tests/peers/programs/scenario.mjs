@@ -1,7 +1,7 @@
 // What every TypeScript client does with the proxy; what it saw is printed as JSON for the test to judge.
 //
-// `client` wraps an SDK: listTools(), callTool(name, args, {signal, onprogress}), nextChange(), waiting(),
-// cancelArrived(), close().
+// `client` wraps an SDK: sdk, listTools(), callTool(name, args, {signal, onprogress}), nextChange(), nextUpdate(uri),
+// waiting(), cancelArrived(), close().
 export async function run(client) {
   const names = async () => (await client.listTools()).tools.map((tool) => tool.name);
   const refusal = (promise) => promise.catch((error) => ({ code: error.code, message: error.message }));
@@ -22,7 +22,22 @@ export async function run(client) {
   const onprogress = ({ progress }) => seen.progress.push(progress);
   seen.long = await client.callTool(long, { duration: 1, steps: 4 }, { onprogress });
 
+  // A server that starts slowly is missing in the first list.
+  while (!(await names()).includes("mcp__asking__greet")) await pause();
   seen.asked = await client.callTool("mcp__asking__greet", { greeting: "Hello" });
+
+  const uris = async () => (await client.sdk.listResources()).resources.map(({ uri }) => uri);
+  while (!(seen.resources = await uris()).includes("pml://shelf/shelf://book/one")) await pause();
+  seen.templates = (await client.sdk.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate);
+  seen.read = await client.sdk.readResource({ uri: "pml://shelf/shelf://page/7?as=a%2Fb" });
+  seen.noResource = await refusal(client.sdk.readResource({ uri: "pml://shelf/shelf://none" }));
+  seen.prompts = (await client.sdk.listPrompts()).prompts.map(({ name }) => name);
+  seen.got = await client.sdk.getPrompt({ name: "mcp__shelf__ask" });
+  const ref = { type: "ref/prompt", name: "mcp__shelf__summary" };
+  seen.completed = await client.sdk.complete({ ref, argument: { name: "length", value: "sh" } });
+  const update = await client.nextUpdate("pml://shelf/shelf://book/one");
+  await client.callTool("mcp__shelf__update", { uri: "shelf://book/one" });
+  seen.updated = await within(60_000, update.uri);
 
   const abort = new AbortController();
   const cancelled = refusal(client.callTool("mcp__moody__cancellable", {}, { signal: abort.signal }));
@@ -34,6 +49,8 @@ export async function run(client) {
   await client.close();
   console.log(JSON.stringify(seen));
 }
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 // What the person says to every question.
 export const answer = { action: "accept", content: { name: "peer" } };

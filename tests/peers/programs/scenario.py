@@ -24,7 +24,8 @@ async def journal_says(line):
 
 
 async def run(client):
-    """`client` wraps an SDK: list_tools, call_tool(name, args, on_progress), next_change, call_and_cancel."""
+    """`client` wraps an SDK: list_tools, call_tool(name, args, on_progress), next_change, offer(method, *args), next_update,
+    call_and_cancel."""
 
     async def names():
         return [tool["name"] for tool in (await client.list_tools())["tools"]]
@@ -49,7 +50,29 @@ async def run(client):
 
     long = "mcp__everything__trigger-long-running-operation"
     seen["long"] = await client.call_tool(long, {"duration": 1, "steps": 4}, on_progress)
+    # A server that starts slowly is missing in the first list.
+    while "mcp__asking__greet" not in await names():
+        await anyio.sleep(0.02)
     seen["asked"] = await client.call_tool("mcp__asking__greet", {"greeting": "Hello"})
+
+    one = "pml://shelf/shelf://book/one"
+    seen["resources"] = []
+    while one not in seen["resources"]:
+        listed = await client.offer("list_resources")
+        seen["resources"] = [resource["uri"] for resource in listed["resources"]]
+    templates = await client.offer("list_resource_templates")
+    seen["templates"] = [template["uriTemplate"] for template in templates["resourceTemplates"]]
+    seen["read"] = await client.offer("read_resource", "pml://shelf/shelf://page/7?as=a%2Fb")
+    seen["noResource"] = await client.offer("read_resource", "pml://shelf/shelf://none")
+    seen["prompts"] = [prompt["name"] for prompt in (await client.offer("list_prompts"))["prompts"]]
+    seen["got"] = await client.offer("get_prompt", "mcp__shelf__ask")
+    seen["completed"] = await client.complete("mcp__shelf__summary", {"name": "length", "value": "sh"})
+    update = await client.next_update(one)
+    await client.call_tool("mcp__shelf__update", {"uri": "shelf://book/one"})
+    with anyio.move_on_after(60):
+        await update.wait()
+        seen["updated"] = client.updated
+
     with anyio.move_on_after(60):
         seen["cancelled"] = await client.call_and_cancel("mcp__moody__cancellable", lambda: journal_says("waiting"))
     # Before the client goes away, which would end the call too.

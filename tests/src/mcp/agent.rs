@@ -16,8 +16,9 @@ use rmcp::{
         CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientConfig,
         ClientRequest, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
         ElicitationCapability, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-        ProgressNotificationParam, ProtocolVersion, Root, RootsCapabilities, SamplingCapability,
-        SamplingMessage, ServerResult, SetLevelRequestParams, SubscriptionFilter, Tool,
+        ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam, Root,
+        RootsCapabilities, SamplingCapability, SamplingMessage, ServerNotification, ServerResult,
+        SetLevelRequestParams, SubscriptionFilter, Tool,
     },
     service::{NotificationContext, PeerRequestOptions, RequestContext, RequestHandle, RunningService},
     transport::{
@@ -26,6 +27,7 @@ use rmcp::{
     },
 };
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 use super::{Person, eventually, runtime};
 
@@ -53,8 +55,11 @@ impl Era {
 
 /// The notifications and requests that a client receives.
 #[derive(Clone, Default)]
-struct Ears {
+pub(super) struct Ears {
     list_changes: Arc<AtomicUsize>,
+    pub(super) resource_changes: Arc<AtomicUsize>,
+    pub(super) prompt_changes: Arc<AtomicUsize>,
+    pub(super) updates: Arc<Mutex<Vec<String>>>,
     progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
     logs: Arc<Mutex<Vec<Value>>>,
     person: Option<Person>,
@@ -108,6 +113,22 @@ impl ClientHandler for Ears {
         self.list_changes.fetch_add(1, Ordering::SeqCst);
     }
 
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.resource_changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.prompt_changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.updates.lock().expect("no panic while locked").push(params.uri);
+    }
+
     async fn on_progress(
         &self,
         params: ProgressNotificationParam,
@@ -117,10 +138,30 @@ impl ClientHandler for Ears {
     }
 }
 
+impl Ears {
+    /// What comes on a stream.
+    pub(super) fn hear(&self, notification: &ServerNotification) {
+        match notification {
+            ServerNotification::ToolListChangedNotification(_) => &self.list_changes,
+            ServerNotification::ResourceListChangedNotification(_) => &self.resource_changes,
+            ServerNotification::PromptListChangedNotification(_) => &self.prompt_changes,
+            ServerNotification::ResourceUpdatedNotification(update) => {
+                self.updates.lock().expect("no panic while locked").push(update.params.uri.clone());
+                return;
+            }
+            other => panic!("{other:?}"),
+        }
+        .fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// A connected client.
 pub struct Agent {
-    service: RunningService<RoleClient, Ears>,
-    ears: Ears,
+    pub(super) service: RunningService<RoleClient, Ears>,
+    pub(super) ears: Ears,
+    pub(super) era: Era,
+    /// Its streams for updates of resources.
+    pub(super) streams: Mutex<HashMap<String, JoinHandle<()>>>,
 }
 
 impl Agent {
@@ -172,15 +213,19 @@ impl Agent {
             let service = ears.clone().serve_with_lifecycle(transport, era.lifecycle()).await;
             let service = service.map_err(|error| error.to_string())?;
             if era == Era::Stateless {
-                let filter = SubscriptionFilter::builder().tools_list_changed().build();
+                let filter = SubscriptionFilter::builder()
+                    .tools_list_changed()
+                    .resources_list_changed()
+                    .prompts_list_changed()
+                    .build();
                 let mut subscription = service.listen(filter).await.map_err(|error| error.to_string())?;
                 tokio::spawn(async move {
-                    while let Ok(Some(_)) = subscription.next().await {
-                        heard.list_changes.fetch_add(1, Ordering::SeqCst);
+                    while let Ok(Some(notification)) = subscription.next().await {
+                        heard.hear(&notification);
                     }
                 });
             }
-            Ok(Agent { service, ears })
+            Ok(Agent { service, ears, era, streams: Mutex::default() })
         })
     }
 

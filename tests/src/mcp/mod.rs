@@ -1,6 +1,7 @@
 //! A running proxy, and MCP clients for it.
 
 mod agent;
+mod offers;
 mod person;
 mod proxy;
 mod wire;

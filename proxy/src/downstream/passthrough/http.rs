@@ -20,10 +20,10 @@ use rmcp::{
     },
 };
 use serde_json::{json, value::RawValue};
-use tokio::sync::Notify;
 
 use super::{CANCELLED, FIRST_ID, Message, RawAnswer, RawReply, request_line};
 use crate::downstream::{
+    announcements::Announcements,
     http::{Events, Greeted, HttpClient, HttpError, Posted, StreamRetries},
     question_router::refused,
     tap::NoAddressee,
@@ -36,7 +36,7 @@ pub(in crate::downstream) struct HttpPassthrough {
     name: String,
     client: HttpClient,
     server: Arc<Greeted>,
-    tools_changed: Arc<Notify>,
+    announced: Arc<Announcements>,
     next: AtomicU64,
 }
 
@@ -45,10 +45,10 @@ impl HttpPassthrough {
     pub(in crate::downstream) fn new(
         name: String,
         client: HttpClient,
-        tools_changed: Arc<Notify>,
+        announced: Arc<Announcements>,
     ) -> Option<HttpPassthrough> {
         let server = Arc::new(client.greeted()?.clone());
-        Some(HttpPassthrough { name, client, server, tools_changed, next: AtomicU64::new(FIRST_ID) })
+        Some(HttpPassthrough { name, client, server, announced, next: AtomicU64::new(FIRST_ID) })
     }
 
     pub(super) async fn call(&self, tool: &str, args: Option<&RawValue>) -> Result<RawAnswer, ServiceError> {
@@ -96,7 +96,7 @@ impl HttpPassthrough {
         }
     }
 
-    /// The reply, if the message is the one. Of all others only changed tools and questions matter.
+    /// The reply, if the message is the one. Of all others only announcements and questions matter.
     fn heard(&self, id: u64, data: Bytes) -> Option<RawReply> {
         let message: Message<'_> = serde_json::from_slice(&data).ok()?;
         if message.answers() == Some(id) {
@@ -104,9 +104,7 @@ impl HttpPassthrough {
         }
         match (&message.method, message.id) {
             (Some(_), Some(_)) => self.decline(&data),
-            (Some(method), None) if method == "notifications/tools/list_changed" => {
-                self.tools_changed.notify_one();
-            }
+            (Some(_), None) => self.announced.heard_raw(&data),
             _ => {}
         }
         None
