@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_usual_name_is_plain_and_reversible() {
-        for (server, prompt) in [("everything", "simple-prompt"), ("a", "_b"), ("a_b", "c__d"), ("_", "x")] {
+        for (server, prompt) in [("everything", "simple-prompt"), ("a", "_b"), ("a_b", "c__d"), ("_a", "x")] {
             let name = prompt_name(server, prompt);
             assert_eq!(name, format!("mcp__{server}__{prompt}"));
             assert_eq!(parse_prompt_name(&name), Some((server, prompt)));
@@ -57,6 +57,7 @@ mod tests {
         for (server, prompt) in [
             ("a__b", "c"),
             ("a_", "b"),
+            ("_", "x"),
             ("a", "do it"),
             ("a", "do_it\u{e9}"),
             ("a", ""),

@@ -476,6 +476,12 @@ impl ServerHandler for Handler {
             () = context.cancelled() => return Ok(()),
         };
         let sink = context.sink();
+        // rmcp acknowledges the stream before it is subscribed to anything, so an update may have been missed.
+        for uri in uris {
+            if sink.notify_resource_updated(uri).await.is_err() {
+                return Ok(());
+            }
+        }
         loop {
             let notified = tokio::select! {
                 () = context.cancelled() => return Ok(()),
