@@ -17,6 +17,7 @@ mod lifecycle;
 pub mod limits;
 mod lines;
 pub mod logging;
+pub mod manual;
 pub mod metrics;
 #[cfg(test)]
 mod module_cycles;
