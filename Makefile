@@ -1,6 +1,6 @@
 # PML: `make help` says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help up down psql build extension install test lint bench fuzz clean
+.PHONY: help up down psql build extension install deb test test-deb lint bench fuzz clean
 
 export PG_MAJOR ?= 15
 ifdef PG_CONFIG
@@ -11,7 +11,7 @@ export PML_PORT
 endif
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: build ## Start a private Postgres and the proxy in front of it, and print how to connect
 	@scripts/tree
@@ -34,12 +34,18 @@ extension: ## Build the extension only
 install: extension ## Install the extension into the Postgres that PG_CONFIG names
 	@scripts/install
 
+deb: build ## Build Debian packages of the extension and the proxy, in target/deb
+	@scripts/deb
+
 lint: extension ## Check formatting, clippy and every PL/pgSQL function
 	@scripts/tree
 	@scripts/lint
 
 test: lint ## Run all tests
 	@scripts/test
+
+test-deb: deb ## Install the packages into a fresh system, use them, remove them (needs root)
+	@tests/packages/run
 
 bench: build ## Print the benchmarks
 	@scripts/tree

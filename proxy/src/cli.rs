@@ -1,5 +1,7 @@
 //! The command line: the commands with their own options, and the settings that each of them shows.
 
+use std::path::PathBuf;
+
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::config::{self, GivenSettings};
@@ -14,7 +16,16 @@ Exit status: 0 done, 1 failed, 64 wrong configuration or usage.";
 #[command(name = "pml", version, after_help = AFTER_HELP, max_term_width = 110)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: AnyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AnyCommand {
+    #[command(flatten)]
+    Configured(Command),
+    /// Write man pages and shell completions into a folder, for packages
+    #[command(hide = true)]
+    Manual(ManualArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -76,6 +87,12 @@ pub struct ClientsArgs {
     pub output: OutputArgs,
 }
 
+#[derive(Debug, Args)]
+pub struct ManualArgs {
+    /// Created if it doesn't exist
+    pub folder: PathBuf,
+}
+
 /// A program that speaks MCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClientProgram {
@@ -86,22 +103,30 @@ pub enum ClientProgram {
     VsCode,
 }
 
-/// A command and the settings that it was given.
-pub struct Invocation {
-    pub command: Command,
-    pub settings: GivenSettings,
+/// What the program was asked to do.
+pub enum Invocation {
+    /// A command and the settings that it was given.
+    Configured(Command, GivenSettings),
+    /// Needs no configuration.
+    Manual(ManualArgs),
 }
 
 impl Invocation {
     pub fn parse() -> Result<Invocation, clap::Error> {
         let mut line = command_line();
         let matches = line.try_get_matches_from_mut(std::env::args_os())?;
-        let parsed = Cli::from_arg_matches(&matches)
-            .and_then(|cli| Ok((cli.command, GivenSettings::from_matches(innermost(&matches))?)));
-        let (command, settings) = parsed.map_err(|error| error.format(&mut line))?;
+        Invocation::from_matches(&matches).map_err(|error| error.format(&mut line))
+    }
+
+    fn from_matches(matches: &ArgMatches) -> Result<Invocation, clap::Error> {
+        let command = match Cli::from_arg_matches(matches)?.command {
+            AnyCommand::Configured(command) => command,
+            AnyCommand::Manual(args) => return Ok(Invocation::Manual(args)),
+        };
+        let settings = GivenSettings::from_matches(innermost(matches))?;
         // The doctor's report says what a log would.
         let settings = if matches!(command, Command::Doctor(_)) { settings.without_logs() } else { settings };
-        Ok(Invocation { command, settings })
+        Ok(Invocation::Configured(command, settings))
     }
 }
 
@@ -131,7 +156,7 @@ const TOKEN_CREATE_SETTINGS: Shown = Shown::Only(&[
 const CLIENTS_SETTINGS: Shown =
     Shown::Only(&["config", "database_url", "bind", "require_token", "tls_certificate", "tls_key"]);
 
-fn command_line() -> clap::Command {
+pub(crate) fn command_line() -> clap::Command {
     Cli::command()
         .mut_subcommand("serve", |serve| with_settings(serve, &Shown::All))
         .mut_subcommand("stdio", |stdio| with_settings(stdio, &Shown::All))

@@ -19,6 +19,7 @@ mod lines;
 mod links;
 mod list_changes;
 pub mod logging;
+pub mod manual;
 pub mod metrics;
 #[cfg(test)]
 mod module_cycles;

@@ -6,7 +6,7 @@ use pml_proxy::{
     cli::{Command, Invocation, TokenCommand},
     clients,
     config::{Config, ConfigError, GivenSettings},
-    doctor, logging,
+    doctor, logging, manual,
     serve::{self, ServeError},
     token_command::{self, TokenError},
 };
@@ -17,7 +17,10 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<(), Failure> {
-    let Invocation { command, settings } = Invocation::parse()?;
+    let (command, settings) = match Invocation::parse()? {
+        Invocation::Configured(command, settings) => (command, settings),
+        Invocation::Manual(args) => return manual::write(&args.folder).map_err(Failure::new),
+    };
     let config = load(settings)?;
     let runtime = runtime().map_err(Failure::new)?;
     let done = runtime.block_on(run(command, config));

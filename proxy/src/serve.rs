@@ -1,6 +1,10 @@
 //! `pml serve` and `pml stdio`: start, serve, shut down gracefully.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    sync::Arc,
+    time::Duration,
+};
 
 use rmcp::ServiceExt;
 use tokio::{
@@ -47,6 +51,10 @@ pub async fn over_http(config: Config) -> Result<(), ServeError> {
     })?;
     let bound = listener.local_addr().unwrap_or(address);
     let signalled = shutdown_signal()?;
+    // At a terminal it means that the terminal was closed.
+    if tls.is_some() || !io::stdin().is_terminal() {
+        tokio::spawn(reload_on_hangup(tls.clone(), hangup()?));
+    }
     let app = App::start(config).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     tracing::info!(
@@ -54,9 +62,6 @@ pub async fn over_http(config: Config) -> Result<(), ServeError> {
         require_token = http_config.require_token,
         "serving"
     );
-    if let Some(tls) = tls.clone() {
-        tokio::spawn(reload_on_hangup(tls, hangup()?));
-    }
     http::serve(app.clone(), http_config, tls, listener, signalled).await;
     app.close().await;
     tracing::info!("stopped");
@@ -85,9 +90,12 @@ fn hangup() -> Result<Signal, ServeError> {
         .map_err(|source| ServeError::Io { what: "Can't wait for signals".into(), source })
 }
 
-async fn reload_on_hangup(tls: Arc<Tls>, mut hangup: Signal) {
+async fn reload_on_hangup(tls: Option<Arc<Tls>>, mut hangup: Signal) {
     while hangup.recv().await.is_some() {
-        tls.reload();
+        match &tls {
+            Some(tls) => tls.reload(),
+            None => tracing::info!("SIGHUP: nothing to reload without TLS; restart to change settings"),
+        }
     }
 }
 

@@ -94,6 +94,17 @@ fn a_certificate_is_served_and_replaced_without_dropping_anybody() {
 }
 
 #[test]
+fn a_hangup_without_tls_changes_nothing() {
+    let database = Database::new();
+    let proxy = Proxy::start(&database);
+    proxy.signal("HUP");
+    eventually("the log says so", || {
+        proxy.log().iter().any(|line| line.contains("nothing to reload without TLS")).then_some(())
+    });
+    assert!(Wire::to(&proxy).ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").0 == 200);
+}
+
+#[test]
 fn a_handshake_has_its_time() {
     let database = Database::new();
     let folder = tempfile::tempdir().unwrap();

@@ -102,6 +102,7 @@ fn the_files_that_the_documents_name_exist() {
         "scripts",
         "docs",
         "fuzz",
+        "packaging",
     ];
     let mut named = 0;
     for document in documents() {
