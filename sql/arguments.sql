@@ -103,7 +103,7 @@ $$;
 COMMENT ON FUNCTION pml_internal.pml_check_object(text, jsonb, jsonb, text[], jsonb) IS
   'The object without nulls, if its keys and their types are allowed (or unlisted) and none that is required is missing; else an error';
 
-CREATE FUNCTION pml_internal.pml_json_problem(json text) RETURNS text
+CREATE FUNCTION pml_internal.pml_json_problem(document text) RETURNS text
   LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'pml_json_problem_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_json_problem(text) IS
   'Why JSON that the type json allows can''t be used: U+0000, half a surrogate pair, too deep, a number that is too large; else NULL';
