@@ -5,7 +5,7 @@ use std::{fmt::Display, num::NonZeroUsize, process::ExitCode};
 use pml_proxy::{
     cli::{Command, Invocation, TokenCommand},
     clients,
-    config::{Config, ConfigError, GivenSettings},
+    config::{ClientsConfig, Config, ConfigError, GivenSettings},
     doctor, logging, manual,
     serve::{self, ServeError},
     token_command::{self, TokenError},
@@ -21,6 +21,10 @@ fn start() -> Result<(), Failure> {
         Invocation::Configured(command, settings) => (command, settings),
         Invocation::Manual(args) => return manual::write(&args.folder).map_err(Failure::new),
     };
+    if let Command::Clients(args) = command {
+        clients::print(&ClientsConfig::load(settings)?, args.client, args.output.json);
+        return Ok(());
+    }
     let config = load(settings)?;
     let runtime = runtime().map_err(Failure::new)?;
     let done = runtime.block_on(run(command, config));
@@ -80,7 +84,7 @@ async fn run(command: Command, config: Config) -> Result<(), Failure> {
         Command::Token(TokenCommand::Create(token)) => token_command::create(&config, &token).await?,
         Command::Token(TokenCommand::List(output)) => token_command::list(&config, output.json).await?,
         Command::Token(TokenCommand::Revoke(token)) => token_command::revoke(&config, token.id).await?,
-        Command::Clients(args) => clients::print(&config, args.client, args.output.json),
+        Command::Clients(_) => unreachable!("printed without a database"),
     }
     Ok(())
 }

@@ -84,6 +84,24 @@ pub struct Config {
     pub log: LogConfig,
 }
 
+/// What `pml clients` needs to know: neither a database nor servers, which may come later.
+#[derive(Debug)]
+pub struct ClientsConfig {
+    pub http: HttpConfig,
+    pub has_database: bool,
+    /// The settings that were given to this process, as `pml stdio` takes them.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl ClientsConfig {
+    pub fn load(given: GivenSettings) -> Result<ClientsConfig, ConfigError> {
+        let environment = given.environment().clone();
+        let settings = given.over_file()?;
+        let has_database = settings.database_url.as_ref().is_some_and(|url| !url.is_empty());
+        Ok(ClientsConfig { http: http::checked(&settings)?, has_database, environment })
+    }
+}
+
 pub struct DatabaseConfig {
     pub main: PostgresConfig,
     pub listen: PostgresConfig,

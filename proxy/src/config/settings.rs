@@ -1,7 +1,12 @@
 //! All settings. A field's name gives the flag (`--database-url`), the environment variable (`PML_DATABASE_URL`) and the key
 //! in the configuration file (`database_url`). A test compares docs/proxy.md with this file.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    any::TypeId,
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{self, PathBuf},
+};
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, parser::ValueSource};
 use pml_worker::{Limits, PoolConfig};
@@ -288,16 +293,17 @@ pub struct Settings {
     pub tls_key: Option<PathBuf>,
 
     /// Format of the logs on standard error
-    #[arg(long, value_name = "FORMAT", help_heading = "Logs", value_enum, default_value_t)]
+    #[arg(long, value_name = "FORMAT", help_heading = LOGS, value_enum, default_value_t)]
     pub log_format: LogFormat,
 
     /// `error`, `warn`, `info`, `debug`, `trace`, `off`, or directives such as `info,pml_proxy=debug`
-    #[arg(long, value_name = "LEVEL", help_heading = "Logs", default_value = "info")]
+    #[arg(long, value_name = "LEVEL", help_heading = LOGS, default_value = "info")]
     pub log_level: String,
 }
 
 const LIMITS: &str = "Limits of each token (0 is none)";
 const HTTP: &str = "HTTP (pml serve)";
+const LOGS: &str = "Logs";
 
 /// A layer of the sandbox's confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -319,6 +325,8 @@ impl Default for Settings {
 pub struct GivenSettings {
     settings: Settings,
     given: Vec<String>,
+    /// Those that `pml stdio` needs too, as environment variables.
+    environment: BTreeMap<String, String>,
 }
 
 impl GivenSettings {
@@ -364,8 +372,30 @@ impl GivenSettings {
         let names = arguments().into_iter().map(|arg| arg.get_id().to_string());
         // The file can't name itself.
         let given = names.filter(|name| name != "config").filter(is_given).collect();
-        Ok(GivenSettings { settings, given })
+        let environment = arguments()
+            .iter()
+            .filter(|arg| !matches!(arg.get_help_heading(), Some(HTTP | LOGS)))
+            .filter(|arg| is_given(&arg.get_id().to_string()))
+            .map(|arg| (variable(arg.get_id().as_str()), given_value(arg, matches)))
+            .collect();
+        Ok(GivenSettings { settings, given, environment })
     }
+
+    pub(super) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+}
+
+/// The text of a setting, which means the same in any folder.
+fn given_value(arg: &clap::Arg, matches: &ArgMatches) -> String {
+    let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    let text = |value: &std::ffi::OsStr| match path::absolute(value) {
+        Ok(absolute) if is_path => absolute.to_string_lossy().into_owned(),
+        _ => value.to_string_lossy().into_owned(),
+    };
+    let values: Vec<String> =
+        matches.get_raw(arg.get_id().as_str()).into_iter().flatten().map(text).collect();
+    values.join(",")
 }
 
 #[cfg(test)]
