@@ -274,6 +274,9 @@ mod tests {
     #[test]
     fn the_engine_gets_what_it_reads_right() {
         assert_eq!(executable("f(async => 1, async (async) => 1)"), "f((async) => 1, async (async) => 1)");
+        assert_eq!(executable("f()\nasync => 1, a"), "f()\n;(async) => 1, a");
+        assert_eq!(executable("{ f()\nasync => 1 }"), "{ f()\n;(async) => 1 }");
+        assert_eq!(executable("while (a)\nasync => 1"), "while (a)\n(async) => 1");
         assert_eq!(executable("class A { get\n*b() {} }"), "class A { get;\n*b() {} }");
         assert_eq!(
             executable("class A { set?: number\n*b() {} static;}"),

@@ -44,7 +44,7 @@ pub(crate) fn strip(parsed: &Parsed<'_>) -> Result<Stripped, CompileError> {
     };
     for item in &parsed.items {
         match item {
-            ModuleItem::Stmt(statement) => statement.visit_with(&mut stripper),
+            ModuleItem::Stmt(statement) => stripper.listed(statement),
             // Only type-only ones get this far.
             ModuleItem::ModuleDecl(declaration) => stripper.remove_statement(range(declaration.span())),
         }
@@ -219,6 +219,18 @@ impl Stripper<'_> {
         }
     }
 
+    /// A statement in a list.
+    fn listed(&mut self, statement: &Stmt) {
+        if let Stmt::Expr(ExprStmt { expr, span }) = statement
+            && let Expr::Arrow(arrow) = first_of(expr)
+            && bare_async_parameter(arrow).is_some()
+        {
+            // The parenthesis that it gets would continue the statement before it.
+            self.edits.insert(range(*span).start, ";");
+        }
+        statement.visit_with(self);
+    }
+
     fn remove_types(&mut self, expr: &Expr, removed: Range<usize>) {
         let next = skip_blanks(self.code, removed.end);
         let between = self.text(removed.end..next);
@@ -283,7 +295,27 @@ impl Stripper<'_> {
     }
 }
 
+/// `async => 1`: a parameter of this name, without parentheses.
+fn bare_async_parameter(arrow: &ArrowExpr) -> Option<&Ident> {
+    match &arrow.params[..] {
+        [Pat::Ident(name)] if name.id.sym == *"async" && name.id.span.lo == arrow.span.lo => Some(&name.id),
+        _ => None,
+    }
+}
+
+/// The first expression of a sequence.
+fn first_of(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Seq(sequence) => sequence.exprs.first().map_or(expr, |first| first),
+        _ => expr,
+    }
+}
+
 impl Visit for Stripper<'_> {
+    fn visit_stmts(&mut self, statements: &[Stmt]) {
+        statements.iter().for_each(|statement| self.listed(statement));
+    }
+
     fn visit_stmt(&mut self, statement: &Stmt) {
         let is_type = match statement {
             Stmt::Decl(Decl::TsInterface(_) | Decl::TsTypeAlias(_)) => true,
@@ -429,12 +461,9 @@ impl Visit for Stripper<'_> {
             arrow.return_type.is_some() && self.text(end..self.code.len()).starts_with(':');
         self.may_hide_errors |= arrow.type_params.is_some() || is_tried_in_choice;
         self.type_parameters(arrow.type_params.as_deref());
-        if let [Pat::Ident(name)] = &arrow.params[..]
-            && name.id.sym == *"async"
-            && name.id.span.lo == arrow.span.lo
-        {
+        if let Some(name) = bare_async_parameter(arrow) {
             // The engine would read it as the start of an async function.
-            self.edits.wrap(range(name.id.span), "(", ")");
+            self.edits.wrap(range(name.span), "(", ")");
         }
         arrow.params.visit_with(self);
         if let Some(annotation) = &arrow.return_type {
