@@ -127,13 +127,16 @@ enum Before {
     Records,
 }
 
+/// Options of pg_dump, those of pg_restore (none: it is a script for psql), and what was there before.
+type Form = (&'static [&'static str], Option<&'static [&'static str]>, Before);
+
 #[test]
 fn every_form_of_dump_restores_row_for_row() {
     let database = filled();
     let source = rows(&mut database.connect());
     let target = Cluster::new();
     let file = target.folder().join("dump");
-    let forms: [(&[&str], Option<&[&str]>, Before); 12] = [
+    let forms: [Form; 12] = [
         (&["-Fc"], Some(&[]), Before::Nothing),
         (&["-Fc"], Some(&["--single-transaction"]), Before::Nothing),
         (&["-Fc"], Some(&["--clean", "--if-exists"]), Before::Records),
