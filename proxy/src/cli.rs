@@ -106,7 +106,7 @@ pub enum ClientProgram {
 /// What the program was asked to do.
 pub enum Invocation {
     /// A command and the settings that it was given.
-    Configured(Command, GivenSettings),
+    Configured(Command, Box<GivenSettings>),
     /// Needs no configuration.
     Manual(ManualArgs),
 }
@@ -126,7 +126,7 @@ impl Invocation {
         let settings = GivenSettings::from_matches(innermost(matches))?;
         // The doctor's report says what a log would.
         let settings = if matches!(command, Command::Doctor(_)) { settings.without_logs() } else { settings };
-        Ok(Invocation::Configured(command, settings))
+        Ok(Invocation::Configured(command, Box::new(settings)))
     }
 }
 

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 
 fn start() -> Result<(), Failure> {
     let (command, settings) = match Invocation::parse()? {
-        Invocation::Configured(command, settings) => (command, settings),
+        Invocation::Configured(command, settings) => (command, *settings),
         Invocation::Manual(args) => return manual::write(&args.folder).map_err(Failure::new),
     };
     if let Command::Clients(args) = command {
