@@ -3,12 +3,10 @@
 use std::{fs, path::Path, process::Output};
 
 use pml_tests::{
-    Database,
-    mcp::{Agent, Era, Proxy, ProxySetup, eventually, pml_by_itself, text},
+    mcp::{Agent, Era, ProxySetup, Workbench, eventually, pml_by_itself, text},
     peers::{node, npm, program, servers_file},
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 fn everything() -> Value {
     json!({"command": node(), "args": [npm("mcp-server-everything"), "stdio"]})
@@ -20,49 +18,18 @@ fn gated(gate: &Path) -> Value {
     json!({"command": "sh", "args": ["-c", script, "gated", gate, node(), npm("mcp-server-everything")]})
 }
 
-struct Place {
-    database: Database,
-    folder: TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        let database = Database::new();
-        database.create_role("proxy", &["pml_proxy"]);
-        Place { database, folder: tempfile::tempdir().expect("a folder") }
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn file(&self, text: &str) -> String {
-        let path = self.path().join("servers.json");
-        fs::write(&path, text).expect("a file");
-        path.to_str().expect("a readable path").to_owned()
-    }
-
-    fn proxy(&self, servers: &Value) -> Proxy {
-        let file = servers_file(self.path(), servers);
-        let proxy =
-            ProxySetup::new(&self.database).args(&["--mcp-servers", file.to_str().expect("a path")]).start();
-        proxy.is_ready();
-        proxy
-    }
-
-    fn pml(&self, args: &[&str]) -> Output {
-        let mut command = pml_by_itself();
-        command.env("PML_DATABASE_URL", self.database.url_of("proxy")).args(args);
-        command.output().expect("pml starts")
-    }
+fn pml(bench: &Workbench, args: &[&str]) -> Output {
+    let mut command = pml_by_itself();
+    command.env("PML_DATABASE_URL", bench.database.url_of("proxy")).args(args);
+    command.output().expect("pml starts")
 }
 
 #[test]
 fn a_bad_entry_is_left_out_unless_it_is_strict() {
-    let place = Place::new();
+    let bench = Workbench::new();
     let servers = json!({"everything": everything(), "old one": {"type": "sse", "url": "http://127.0.0.1:1/sse"},
                          "asks": {"command": "x", "env": {"KEY": "${input:api-key}"}, "alwaysAllow": ["y"]}});
-    let proxy = place.proxy(&servers);
+    let proxy = bench.proxy(&servers);
     let warned = |what: &str| proxy.log().iter().any(|line| line.contains("WARN") && line.contains(what));
     assert!(
         warned(r#"mcpServers.\"old one\".type: the transport SSE of 2024 isn't supported"#),
@@ -77,13 +44,13 @@ fn a_bad_entry_is_left_out_unless_it_is_strict() {
     agent.has_tool("mcp__everything__echo");
     drop(proxy);
 
-    let file = servers_file(place.path(), &servers);
+    let file = servers_file(bench.path(), &servers);
     let file = file.to_str().unwrap();
     for args in [
         &["serve", "--strict", "--mcp-servers", file][..],
         &["stdio", "--mcp-servers", file, "--strict=true"],
     ] {
-        let refused = place.pml(args);
+        let refused = pml(&bench, args);
         let message = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(64), "{message}");
         assert!(
@@ -92,7 +59,7 @@ fn a_bad_entry_is_left_out_unless_it_is_strict() {
         );
     }
 
-    let report = place.pml(&["doctor", "--mcp-servers", file]);
+    let report = pml(&bench, &["doctor", "--mcp-servers", file]);
     let seen = String::from_utf8_lossy(&report.stdout).into_owned();
     assert_eq!(report.status.code(), Some(1), "{seen}");
     for line in [
@@ -107,9 +74,10 @@ fn a_bad_entry_is_left_out_unless_it_is_strict() {
 
 #[test]
 fn a_file_of_vs_code_is_read_with_its_inputs() {
-    let place = Place::new();
+    let bench = Workbench::new();
     let moody = program("moody_server.mjs");
-    let file = place.file(&format!(
+    let file = bench.path().join("mcp.json");
+    let text_of_file = format!(
         r#"{{
   // Asked once and kept by VS Code.
   "inputs": [{{"type": "promptString", "id": "api-key", "password": true}}],
@@ -123,9 +91,10 @@ fn a_file_of_vs_code_is_read_with_its_inputs() {
 }}"#,
         json!(node()),
         json!(moody)
-    ));
-    let proxy = ProxySetup::new(&place.database)
-        .args(&["--mcp-servers", &file])
+    );
+    fs::write(&file, text_of_file).unwrap();
+    let proxy = ProxySetup::new(&bench.database)
+        .args(&["--mcp-servers", file.to_str().unwrap()])
         .env("INPUT_API_KEY", "a-secret-value")
         .start();
     for era in Era::BOTH {
@@ -142,9 +111,9 @@ fn a_file_of_vs_code_is_read_with_its_inputs() {
 
 #[test]
 fn any_name_is_mapped_and_shown() {
-    let place = Place::new();
+    let bench = Workbench::new();
     let down = json!({"command": "false"});
-    let proxy = place.proxy(&json!({"12306-mcp": everything(), "brave search": down, "plain": everything()}));
+    let proxy = bench.proxy(&json!({"12306-mcp": everything(), "brave search": down, "plain": everything()}));
     let told = "the server \\\"12306-mcp\\\" is called _12306_mcp_xa6d5ae79 in code and tools";
     assert!(proxy.log().iter().any(|line| line.contains(told)), "{:#?}", proxy.log());
     for era in Era::BOTH {
@@ -171,8 +140,8 @@ fn any_name_is_mapped_and_shown() {
         assert!(message.contains("brave search (brave_search_xe60d6e96)"), "{message}");
     }
     drop(proxy);
-    let file = servers_file(place.path(), &json!({"12306-mcp": everything()}));
-    let report = place.pml(&["doctor", "--mcp-servers", file.to_str().unwrap()]);
+    let file = servers_file(bench.path(), &json!({"12306-mcp": everything()}));
+    let report = pml(&bench, &["doctor", "--mcp-servers", file.to_str().unwrap()]);
     let seen = String::from_utf8_lossy(&report.stdout).into_owned();
     assert!(seen.contains("ok      server 12306-mcp (_12306_mcp_xa6d5ae79): "), "{seen}");
     assert_eq!(report.status.code(), Some(0), "{seen}");
@@ -180,13 +149,13 @@ fn any_name_is_mapped_and_shown() {
 
 #[test]
 fn excluded_tools_are_neither_listed_nor_called() {
-    let place = Place::new();
-    let all = place.proxy(&json!({"everything": everything()}));
+    let bench = Workbench::new();
+    let all = bench.proxy(&json!({"everything": everything()}));
     Agent::connect(&all.url, Era::Stateless).has_tool("mcp__everything__echo");
     drop(all);
     let mut server = everything();
     server["excludeTools"] = json!(["echo"]);
-    let proxy = place.proxy(&json!({"everything": server}));
+    let proxy = bench.proxy(&json!({"everything": server}));
     for era in Era::BOTH {
         let agent = Agent::connect(&proxy.url, era);
         agent.has_tool("mcp__everything__get-sum");
@@ -200,13 +169,13 @@ fn excluded_tools_are_neither_listed_nor_called() {
 
 #[test]
 fn servers_that_start_slowly_are_told_and_follow() {
-    let place = Place::new();
-    let gate = place.path().join("gate");
+    let bench = Workbench::new();
+    let gate = bench.path().join("gate");
     let mut servers = json!({"quick": everything(), "no good": {"command": "false"}});
     for number in 1..=5 {
         servers[format!("slow_{number}")] = gated(&gate);
     }
-    let proxy = place.proxy(&servers);
+    let proxy = bench.proxy(&servers);
     let agents = Era::BOTH.map(|era| Agent::connect(&proxy.url, era));
     let slow = json!((1..=5).map(|number| format!("slow_{number}")).collect::<Vec<_>>());
     for agent in &agents {

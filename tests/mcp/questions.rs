@@ -9,28 +9,24 @@ use std::{
 };
 
 use pml_tests::{
-    Database,
-    mcp::{Agent, Era, Person, Proxy, ProxySetup, eventually, new_token, runtime, text},
-    peers::{free_port, node, npm, program, python, servers_file},
+    mcp::{Agent, Era, Person, Proxy, Workbench, eventually, new_token, runtime, text},
+    peers::{free_port, node, npm, program, python},
 };
 use rmcp::model::{LoggingLevel, ServerResult};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-struct Place {
-    database: Database,
-    folder: TempDir,
+/// A workbench with servers that ask.
+struct Asking {
+    bench: Workbench,
 }
 
-impl Place {
-    fn new() -> Place {
-        let database = Database::new();
-        database.create_role("proxy", &["pml_proxy"]);
-        Place { database, folder: tempfile::tempdir().expect("a folder") }
+impl Asking {
+    fn new() -> Asking {
+        Asking { bench: Workbench::new() }
     }
 
     fn journal(&self) -> PathBuf {
-        self.folder.path().join("journal")
+        self.bench.path().join("journal")
     }
 
     fn proxy(&self, further: &[&str]) -> Proxy {
@@ -40,10 +36,7 @@ impl Place {
             "hasty": {"command": node(), "args": [program("moody_server.mjs")], "timeout": 5},
             "asking": {"command": python("mcp2"), "args": [program("asking_server.py")]},
         });
-        let file = servers_file(self.folder.path(), &servers);
-        let args = ["--mcp-servers", file.to_str().expect("a readable path")];
-        let proxy = ProxySetup::new(&self.database).args(&args).args(further).start();
-        proxy.is_ready();
+        let proxy = self.bench.proxy_with(&servers, further);
         // A project has the tools of the servers once its list was asked for.
         if !further.contains(&"--require-token") {
             let agent = Agent::connect(&proxy.url, Era::Sessions);
@@ -81,8 +74,8 @@ fn declined(why: &str) -> Value {
 
 #[test]
 fn a_session_is_asked_by_the_servers_that_it_calls() {
-    let place = Place::new();
-    let proxy = place.proxy(&[]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&[]);
     let ann = Person::new("ann");
     let agent = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
     let answered = answers(&agent.call("mcp__moody__ask", questions()));
@@ -101,8 +94,8 @@ fn a_session_is_asked_by_the_servers_that_it_calls() {
 
 #[test]
 fn code_that_calls_a_tool_waits_for_the_person_too() {
-    let place = Place::new();
-    let proxy = place.proxy(&["--run-timeout", "5"]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&["--run-timeout", "5"]);
     let ann = Person::thoughtful("ann");
     let agent = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
     let code = "return JSON.parse(await mcp.moody.ask(args))";
@@ -120,8 +113,8 @@ fn code_that_calls_a_tool_waits_for_the_person_too() {
 
 #[test]
 fn a_person_may_think_for_longer_than_the_server_may() {
-    let place = Place::new();
-    let proxy = place.proxy(&[]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&[]);
     let ann = Person::thoughtful("ann");
     let agent = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
     let running = agent.start_call("mcp__hasty__ask", one_question());
@@ -137,8 +130,8 @@ fn a_person_may_think_for_longer_than_the_server_may() {
 
 #[test]
 fn a_cancelled_call_takes_its_question_back() {
-    let place = Place::new();
-    let proxy = place.proxy(&[]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&[]);
     let ann = Person::thoughtful("ann");
     let agent = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
     let running = agent.start_call("mcp__moody__ask", one_question());
@@ -149,8 +142,8 @@ fn a_cancelled_call_takes_its_question_back() {
 
 #[test]
 fn whoever_offers_nothing_is_asked_nothing() {
-    let place = Place::new();
-    let proxy = place.proxy(&[]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&[]);
     for era in Era::BOTH {
         let agent = Agent::connect(&proxy.url, era);
         let answered = answers(&agent.call("mcp__moody__ask", questions()));
@@ -167,17 +160,17 @@ fn whoever_offers_nothing_is_asked_nothing() {
 
 #[test]
 fn with_calls_of_several_clients_under_way_nobody_is_asked() {
-    let place = Place::new();
-    let proxy = place.proxy(&["--require-token"]);
-    let (_, of_ann) = new_token(&place.database, "acme", "ann");
-    let (_, of_bob) = new_token(&place.database, "other", "bob");
+    let asking = Asking::new();
+    let proxy = asking.proxy(&["--require-token"]);
+    let (_, of_ann) = new_token(&asking.bench.database, "acme", "ann");
+    let (_, of_bob) = new_token(&asking.bench.database, "other", "bob");
     let (ann, bob) = (Person::new("ann"), Person::new("bob"));
     let anns = Agent::of_person(&proxy.url, Era::Sessions, Some(&of_ann), &ann);
     let bobs = Agent::of_person(&proxy.url, Era::Sessions, Some(&of_bob), &bob);
     [&anns, &bobs].iter().for_each(|agent| agent.has_tool("mcp__moody__ask"));
     let waiting = bobs.start_call("mcp__moody__cancellable", json!({}));
     eventually("bob's call is under way", || {
-        std::fs::read_to_string(place.journal())
+        std::fs::read_to_string(asking.journal())
             .is_ok_and(|journal| journal.contains("waiting"))
             .then_some(())
     });
@@ -219,11 +212,10 @@ impl Drop for Everything {
 
 #[test]
 fn behind_http_a_question_finds_its_client_among_several() {
-    let place = Place::new();
+    let asking = Asking::new();
     let server = Everything::start();
     let url = format!("http://127.0.0.1:{}/mcp", server.1);
-    let file = servers_file(place.folder.path(), &json!({"web": {"type": "http", "url": url}}));
-    let proxy = ProxySetup::new(&place.database).args(&["--mcp-servers", file.to_str().unwrap()]).start();
+    let proxy = asking.bench.proxy(&json!({"web": {"type": "http", "url": url}}));
     let (ann, bob) = (Person::new("ann"), Person::thoughtful("bob"));
     let anns = Agent::of_person(&proxy.url, Era::Sessions, None, &ann);
     let bobs = Agent::of_person(&proxy.url, Era::Sessions, None, &bob);
@@ -244,8 +236,8 @@ fn behind_http_a_question_finds_its_client_among_several() {
 
 #[test]
 fn a_server_of_the_newer_era_asks_clients_of_both() {
-    let place = Place::new();
-    let proxy = place.proxy(&[]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&[]);
     for era in Era::BOTH {
         let ann = Person::new("ann");
         let agent = Agent::of_person(&proxy.url, era, None, &ann);
@@ -261,10 +253,10 @@ fn a_server_of_the_newer_era_asks_clients_of_both() {
 
 #[test]
 fn what_a_server_wants_to_see_again_is_worth_nothing_to_others() {
-    let place = Place::new();
-    let proxy = place.proxy(&["--require-token"]);
-    let (_, of_ann) = new_token(&place.database, "acme", "ann");
-    let (_, of_bob) = new_token(&place.database, "acme", "bob");
+    let asking = Asking::new();
+    let proxy = asking.proxy(&["--require-token"]);
+    let (_, of_ann) = new_token(&asking.bench.database, "acme", "ann");
+    let (_, of_bob) = new_token(&asking.bench.database, "acme", "bob");
     let ann = Agent::of_person(&proxy.url, Era::Stateless, Some(&of_ann), &Person::new("ann"));
     let bob = Agent::of_person(&proxy.url, Era::Stateless, Some(&of_bob), &Person::new("bob"));
     [&ann, &bob].iter().for_each(|agent| agent.has_tool("mcp__asking__greet"));
@@ -282,7 +274,7 @@ fn what_a_server_wants_to_see_again_is_worth_nothing_to_others() {
         assert!(error.contains("isn't one that was given to this client"), "{error}");
     }
     // Another proxy of the same database accepts it, as this one would after a restart.
-    let again = place.proxy(&["--require-token"]);
+    let again = asking.proxy(&["--require-token"]);
     let ann = Agent::of_person(&again.url, Era::Stateless, Some(&of_ann), &Person::new("ann"));
     let asked = greet(&ann, name(), Some(state)).unwrap();
     assert_eq!(asked["inputRequests"]["sure"]["params"]["message"], "Are you sure?", "{asked:#}");
@@ -290,11 +282,11 @@ fn what_a_server_wants_to_see_again_is_worth_nothing_to_others() {
 
 #[test]
 fn a_call_is_counted_when_it_is_over() {
-    let place = Place::new();
-    let proxy = place.proxy(&[]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&[]);
     let agent = Agent::of_person(&proxy.url, Era::Stateless, None, &Person::new("ann"));
     agent.converse("mcp__asking__greet", json!({"greeting": "Hello"})).unwrap();
-    let mut sql = place.database.connect();
+    let mut sql = asking.bench.database.connect();
     let mut uses = || {
         let row = sql.query_one("SELECT count(*) FROM pml.tool_usage WHERE tool_id = 'asking:greet'", &[]);
         row.unwrap().get::<_, i64>(0)
@@ -305,8 +297,8 @@ fn a_call_is_counted_when_it_is_over() {
 
 #[test]
 fn what_a_server_logs_during_a_call_reaches_its_client() {
-    let place = Place::new();
-    let proxy = place.proxy(&[]);
+    let asking = Asking::new();
+    let proxy = asking.proxy(&[]);
     let agent = Agent::connect(&proxy.url, Era::Sessions);
     let other = Agent::connect(&proxy.url, Era::Sessions);
     let say = |level: &str, words: &str| {

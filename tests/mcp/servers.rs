@@ -3,13 +3,12 @@
 use std::{fs, path::Path};
 
 use pml_tests::{
-    Ask, Database,
-    mcp::{Agent, Era, Proxy, ProxySetup, eventually, new_token, runtime, signal, text},
-    peers::{folder, node, npm, program, servers_file},
+    Ask,
+    mcp::{Agent, Era, Proxy, Workbench, eventually, new_token, runtime, signal, text},
+    peers::{folder, node, npm, program},
 };
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 fn everything() -> Value {
     json!({"command": node(), "args": [npm("mcp-server-everything"), "stdio"]})
@@ -21,32 +20,6 @@ fn filesystem(folder: &Path) -> Value {
 
 fn moody(folder: &Path) -> Value {
     json!({"command": node(), "args": [program("moody_server.mjs"), folder.join("journal")]})
-}
-
-/// A database, and a folder for the servers' configuration and files.
-struct Place {
-    database: Database,
-    folder: TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        let database = Database::new();
-        database.create_role("proxy", &["pml_proxy"]);
-        Place { database, folder: tempfile::tempdir().expect("a folder") }
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn proxy(&self, servers: &Value) -> Proxy {
-        let file = servers_file(self.path(), servers);
-        let file = file.to_str().expect("a readable path");
-        let proxy = ProxySetup::new(&self.database).args(&["--mcp-servers", file]).start();
-        proxy.is_ready();
-        proxy
-    }
 }
 
 /// The Node processes under a proxy that run this server.
@@ -71,10 +44,10 @@ fn processes(proxy: &Proxy, server: &str) -> Vec<u32> {
 
 #[test]
 fn a_server_s_tool_is_called_where_nobody_has_listed_tools() {
-    let place = Place::new();
-    let proxy = place.proxy(&json!({"everything": everything()}));
+    let bench = Workbench::new();
+    let proxy = bench.proxy(&json!({"everything": everything()}));
     for era in Era::BOTH {
-        let (_, token) = new_token(&place.database, &format!("org_{era:?}"), "ann");
+        let (_, token) = new_token(&bench.database, &format!("org_{era:?}"), "ann");
         let agent = Agent::with_token(&proxy.url, era, &token);
         let echo = agent.call("mcp__everything__echo", json!({"message": "hi"}));
         assert_eq!(text(&echo), "Echo: hi", "{era:?}");
@@ -85,19 +58,19 @@ fn a_server_s_tool_is_called_where_nobody_has_listed_tools() {
 
 #[test]
 fn the_first_code_of_a_project_has_the_types_of_the_tools_that_it_calls() {
-    let place = Place::new();
-    let mut server = filesystem(place.path());
+    let bench = Workbench::new();
+    let mut server = filesystem(bench.path());
     server["eager"] = json!(true);
-    let proxy = place.proxy(&json!({"filesystem": server}));
+    let proxy = bench.proxy(&json!({"filesystem": server}));
     eventually("the server is up", || {
         (proxy.metric("pml_server_up{server=\"filesystem\"}") == 1).then_some(())
     });
     for era in Era::BOTH {
-        let (_, token) = new_token(&place.database, &format!("org_{era:?}"), "ann");
+        let (_, token) = new_token(&bench.database, &format!("org_{era:?}"), "ann");
         let agent = Agent::with_token(&proxy.url, era, &token);
         // Nobody has listed the tools of this project.
         let code = "return await mcp.filesystem.list_directory({ path: args.dir })";
-        agent.ask("pml_execute", json!({"code": code, "name": "files:list", "args": {"dir": place.path()}}));
+        agent.ask("pml_execute", json!({"code": code, "name": "files:list", "args": {"dir": bench.path()}}));
         let parameters = agent.ask("cap_lookup", json!({"name": "files:list"}))["parameters"].clone();
         assert_eq!(parameters["properties"]["dir"]["type"], "string", "{era:?}: {parameters}");
         assert!(agent.failure("mcp__files__list", json!({"dir": 1})).contains("dir"), "{era:?}");
@@ -106,12 +79,12 @@ fn the_first_code_of_a_project_has_the_types_of_the_tools_that_it_calls() {
 
 #[test]
 fn code_starts_only_the_servers_that_it_names_and_runs_without_one_that_fails() {
-    let place = Place::new();
+    let bench = Workbench::new();
     let silent = json!({"command": "sleep", "args": ["1000"], "startupTimeout": 0.5});
-    let proxy = place.proxy(&json!({"moody": moody(place.path()), "silent": silent}));
+    let proxy = bench.proxy(&json!({"moody": moody(bench.path()), "silent": silent}));
     let agent = Agent::connect(&proxy.url, Era::Stateless);
     let run = |code: &str| agent.ask("pml_execute", json!({"code": code}))["result"].clone();
-    let is_started = || place.path().join("journal").exists();
+    let is_started = || bench.path().join("journal").exists();
     assert_eq!(run("return 1"), 1);
     assert!(!is_started());
     let caught = run("try { await mcp.silent.any({}) } catch (e) { return e.message }");
@@ -123,11 +96,11 @@ fn code_starts_only_the_servers_that_it_names_and_runs_without_one_that_fails() 
 
 #[test]
 fn tools_of_servers_stand_beside_capabilities_and_are_recorded_alike() {
-    let place = Place::new();
-    let hello = place.path().join("hello.txt");
+    let bench = Workbench::new();
+    let hello = bench.path().join("hello.txt");
     fs::write(&hello, "hello from a file").unwrap();
-    let proxy = place.proxy(&json!({"everything": everything(), "filesystem": filesystem(place.path())}));
-    let mut sql = place.database.connect();
+    let proxy = bench.proxy(&json!({"everything": everything(), "filesystem": filesystem(bench.path())}));
+    let mut sql = bench.database.connect();
     for era in Era::BOTH {
         let agent = Agent::connect(&proxy.url, era);
         sql.batch_execute("TRUNCATE pml.tool_usage").unwrap();
@@ -192,11 +165,11 @@ fn listed_by(server: &Value) -> Vec<(String, Value)> {
 
 #[test]
 fn a_servers_tools_are_listed_as_the_server_has_them() {
-    let place = Place::new();
+    let bench = Workbench::new();
     let time =
         json!({"command": folder().join("servers/bin/mcp-server-time"), "args": ["--local-timezone", "UTC"]});
-    let servers = json!({"everything": everything(), "filesystem": filesystem(place.path()), "time": time});
-    let proxy = place.proxy(&servers);
+    let servers = json!({"everything": everything(), "filesystem": filesystem(bench.path()), "time": time});
+    let proxy = bench.proxy(&servers);
     for era in Era::BOTH {
         let agent = Agent::connect(&proxy.url, era);
         ["everything__echo", "filesystem__read_file", "time__convert_time"]
@@ -237,15 +210,15 @@ fn a_servers_tools_are_listed_as_the_server_has_them() {
 
 #[test]
 fn a_tool_is_asked_of_its_own_server_only() {
-    let place = Place::new();
-    fs::write(place.path().join("hello.txt"), "hello").unwrap();
-    let proxy = place.proxy(&json!({"everything": everything(), "filesystem": filesystem(place.path())}));
+    let bench = Workbench::new();
+    fs::write(bench.path().join("hello.txt"), "hello").unwrap();
+    let proxy = bench.proxy(&json!({"everything": everything(), "filesystem": filesystem(bench.path())}));
     let agent = Agent::connect(&proxy.url, Era::Stateless);
     agent.has_tool("mcp__everything__echo");
     agent.has_tool("mcp__filesystem__read_text_file");
     let unknown = agent.failure("mcp__everything__read_text_file", json!({}));
     assert!(unknown.contains("Capability not found"), "{unknown}");
-    let path = place.path().join("hello.txt");
+    let path = bench.path().join("hello.txt");
     let code = "return await mcp.everything.read_text_file({path: args.path})";
     let message = agent.failure("pml_execute", json!({"code": code, "args": {"path": path}}));
     assert!(message.contains("read_text_file") && !message.contains("hello\""), "{message}");
@@ -256,9 +229,9 @@ fn a_tool_is_asked_of_its_own_server_only() {
 
 #[test]
 fn what_is_found_are_tools_of_this_proxys_servers() {
-    let place = Place::new();
-    let with = place.proxy(&json!({"everything": everything()}));
-    let without = place.proxy(&json!({}));
+    let bench = Workbench::new();
+    let with = bench.proxy(&json!({"everything": everything()}));
+    let without = bench.proxy(&json!({}));
     Agent::connect(&with.url, Era::Stateless).has_tool("mcp__everything__echo");
     let ask = |proxy: &Proxy| {
         let agent = Agent::connect(&proxy.url, Era::Stateless);
@@ -273,9 +246,9 @@ fn what_is_found_are_tools_of_this_proxys_servers() {
 
 #[test]
 fn however_many_clients_a_proxy_has_one_process_of_each_server() {
-    let place = Place::new();
-    let servers = json!({"everything": everything(), "filesystem": filesystem(place.path())});
-    let proxies = [place.proxy(&servers), place.proxy(&servers)];
+    let bench = Workbench::new();
+    let servers = json!({"everything": everything(), "filesystem": filesystem(bench.path())});
+    let proxies = [bench.proxy(&servers), bench.proxy(&servers)];
     let agents: Vec<Agent> = proxies
         .iter()
         .flat_map(|proxy| {
@@ -287,7 +260,7 @@ fn however_many_clients_a_proxy_has_one_process_of_each_server() {
         .flat_map(|agent| {
             agent.has_tool("mcp__everything__echo");
             agent.has_tool("mcp__filesystem__list_directory");
-            let folder = json!({"path": place.path()});
+            let folder = json!({"path": bench.path()});
             [
                 agent.start_call("mcp__everything__echo", json!({"message": "hi"})),
                 agent.start_call("mcp__filesystem__list_directory", folder),
@@ -306,12 +279,12 @@ fn however_many_clients_a_proxy_has_one_process_of_each_server() {
 
 #[test]
 fn a_server_killed_with_9_keeps_its_tools_and_comes_back() {
-    let place = Place::new();
-    let broken = place.path().join("broken");
+    let bench = Workbench::new();
+    let broken = bench.path().join("broken");
     // While the file is there, the server doesn't start.
     let script = r#"test ! -e "$1" || { echo "not today" >&2; exit 3; }; exec "$2" "$3" stdio"#;
     let args = json!(["-c", script, "sh", broken, node(), npm("mcp-server-everything")]);
-    let proxy = place.proxy(&json!({"everything": {"command": "sh", "args": args}}));
+    let proxy = bench.proxy(&json!({"everything": {"command": "sh", "args": args}}));
     let agent = Agent::connect(&proxy.url, Era::Sessions);
     agent.has_tool("mcp__everything__echo");
     let listed = agent.tool_names();
@@ -345,8 +318,8 @@ fn a_server_killed_with_9_keeps_its_tools_and_comes_back() {
 
 #[test]
 fn a_servers_changed_list_reaches_the_clients() {
-    let place = Place::new();
-    let proxy = place.proxy(&json!({"moody": moody(place.path())}));
+    let bench = Workbench::new();
+    let proxy = bench.proxy(&json!({"moody": moody(bench.path())}));
     let agents = Era::BOTH.map(|era| Agent::connect(&proxy.url, era));
     agents.iter().for_each(|agent| agent.has_tool("mcp__moody__add_tools"));
     for (number, agent) in agents.iter().enumerate() {
@@ -365,12 +338,12 @@ fn a_servers_changed_list_reaches_the_clients() {
 
 #[test]
 fn a_tools_own_progress_arrives_also_after_a_long_silence() {
-    let place = Place::new();
-    let proxy = place.proxy(&json!({"moody": moody(place.path())}));
+    let bench = Workbench::new();
+    let proxy = bench.proxy(&json!({"moody": moody(bench.path())}));
     for era in Era::BOTH {
         let agent = Agent::connect(&proxy.url, era);
         agent.has_tool("mcp__moody__late");
-        let proceed = place.path().join(format!("{era:?}"));
+        let proceed = bench.path().join(format!("{era:?}"));
         let running = agent.start_call("mcp__moody__late", json!({"file": proceed}));
         // The proxy reports for a tool without progress.
         eventually("signs of life", || (agent.progress().len() >= 2).then_some(()));

@@ -5,11 +5,13 @@ mod offers;
 mod person;
 mod proxy;
 mod wire;
+mod workbench;
 
 pub use agent::{Agent, Era, text};
 pub use person::Person;
 pub use proxy::{Proxy, ProxySetup, new_token, pml, pml_by_itself, signal};
 pub use wire::Wire;
+pub use workbench::Workbench;
 
 use std::{
     sync::OnceLock,
