@@ -40,6 +40,7 @@ pub use interrupt::interruptible;
 pub use lift::{Lifted, LiftedKind, LiftedLiteral};
 pub use link::Lookup;
 pub use names::snake_case;
+pub use output::Output;
 pub use parameters::Parameters;
 pub use parse::{MAX_CODE_BYTES, parses};
 pub use provides::{
@@ -100,7 +101,7 @@ pub struct Compiled {
     /// The JSON Schema of `args`, inferred from the code.
     pub parameters: Parameters,
     /// The JSON Schema of what the code returns, if it can be inferred.
-    pub output: Option<serde_json::Value>,
+    pub output: Option<Output>,
     /// JavaScript that reports its path: the body of an async function, with the same line numbers as the code.
     pub executable: String,
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value as Json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value as Json;
 use swc_atoms::Atom;
 use swc_ecma_ast::{Class, Expr, Function, Pat, ReturnStmt};
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
@@ -18,6 +19,12 @@ use super::value::{Chain, Draft, Key, Root, draft_of};
 /// Beyond this many alternatives the result can be anything.
 const MAX_ALTERNATIVES: usize = 32;
 
+/// What the code returns; serialized it is a JSON Schema (2020-12).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    shape: Shape,
+}
+
 /// The schema of what the code returns; `None` if nothing is known about it.
 pub(crate) fn infer(
     parsed: &Parsed<'_>,
@@ -25,7 +32,7 @@ pub(crate) fn infer(
     references: &References,
     lookup: &Lookup,
     schemas: &HashMap<String, ToolSchema>,
-) -> Option<Json> {
+) -> Option<Output> {
     let mut finder = Finder { bindings, returned: Vec::new() };
     for statement in parsed.statements() {
         statement.visit_with(&mut finder);
@@ -39,7 +46,7 @@ pub(crate) fn infer(
             None => also,
         });
     }
-    shape.and_then(Shape::into_schema)
+    shape.filter(|shape| *shape != Shape::Anything).map(|shape| Output { shape })
 }
 
 struct Finder<'a> {
@@ -112,7 +119,7 @@ impl Known<'_> {
 }
 
 /// The type of a value, before it is written as a schema.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Shape {
     Anything,
     Type(&'static str),
@@ -122,10 +129,16 @@ enum Shape {
     OneOf(Vec<Shape>),
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Field {
     shape: Shape,
     is_required: bool,
+}
+
+impl Serialize for Output {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.shape.serialize(serializer)
+    }
 }
 
 impl Shape {
@@ -169,34 +182,41 @@ impl Shape {
         });
         Shape::Object(fields.collect())
     }
+}
 
-    /// `None` if it can be anything.
-    fn into_schema(self) -> Option<Json> {
-        let mut schema = Map::new();
+// Serialized directly, because maps of `serde_json` are slow to build.
+impl Serialize for Shape {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut schema = match self {
+            Shape::Known(schema) => return schema.serialize(serializer),
+            _ => serializer.serialize_map(None)?,
+        };
         match self {
-            Shape::Anything => return None,
-            Shape::Known(schema) => return Some(schema),
-            Shape::Type(name) => {
-                schema.insert("type".to_owned(), Json::from(name));
-            }
-            Shape::OneOf(shapes) => {
-                let shapes = shapes.into_iter().filter_map(Shape::into_schema).collect();
-                schema.insert("anyOf".to_owned(), Json::Array(shapes));
-            }
+            Shape::Anything | Shape::Known(_) => {}
+            Shape::Type(name) => schema.serialize_entry("type", name)?,
+            Shape::OneOf(shapes) => schema.serialize_entry("anyOf", shapes)?,
             Shape::Object(fields) => {
-                schema.insert("type".to_owned(), Json::from("object"));
-                let required = fields.iter().filter(|(_, field)| field.is_required);
-                let required: Vec<Json> = required.map(|(name, _)| Json::from(name.as_str())).collect();
+                schema.serialize_entry("type", "object")?;
+                let required: Vec<&str> = fields
+                    .iter()
+                    .filter(|(_, field)| field.is_required)
+                    .map(|(name, _)| name.as_str())
+                    .collect();
                 if !required.is_empty() {
-                    schema.insert("required".to_owned(), Json::Array(required));
+                    schema.serialize_entry("required", &required)?;
                 }
-                let properties = fields.into_iter().map(|(name, field)| {
-                    (name, field.shape.into_schema().unwrap_or_else(|| Json::Object(Map::new())))
-                });
-                schema.insert("properties".to_owned(), Json::Object(properties.collect()));
+                schema.serialize_entry("properties", &Properties(fields))?;
             }
         }
-        Some(Json::Object(schema))
+        schema.end()
+    }
+}
+
+struct Properties<'a>(&'a BTreeMap<String, Field>);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, field)| (name, &field.shape)))
     }
 }
 
@@ -231,7 +251,8 @@ mod tests {
         };
         let options =
             CompileOptions { schemas: [("fs:read".to_owned(), read)].into(), ..CompileOptions::default() };
-        compile(code, &options).unwrap_or_else(|error| panic!("{code}: {error}")).output
+        let compiled = compile(code, &options).unwrap_or_else(|error| panic!("{code}: {error}"));
+        compiled.output.map(|output| json!(output))
     }
 
     #[test]
