@@ -168,12 +168,24 @@ impl Stripper<'_> {
 
     /// `expr as T`: if the next line starts with a bracket, only the type made it a separate statement.
     fn remove_type_after(&mut self, expr: &Expr, whole: Span) {
-        self.remove_types(expr, range(expr.span()).end..range(whole).end);
+        let removed = range(expr.span()).end..range(whole).end;
+        let next = skip_blanks(self.code, removed.end);
+        let between = self.text(removed.end..next);
+        let hazard = !line_ends(between).is_empty() && self.text(next..next + 1).starts_with(['(', '[', '`']);
+        if hazard {
+            let kept = line_ends(self.text(removed.clone()));
+            self.edits.replace(removed, format!(";{kept}"));
+        } else {
+            self.remove(removed);
+        }
+        expr.visit_with(self);
     }
 
     /// `expr<T>`: after `?.` the parser includes the type arguments in the expression's span.
     fn remove_type_arguments(&mut self, instantiation: &TsInstantiation) {
-        self.remove_types(&instantiation.expr, range(instantiation.type_args.span));
+        // A bracket on the next line continues the expression, for TypeScript too.
+        self.remove(range(instantiation.type_args.span));
+        instantiation.expr.visit_with(self);
     }
 
     /// `expr!<T>?.(…)`: the parser drops these type arguments, so they aren't in the tree.
@@ -229,19 +241,6 @@ impl Stripper<'_> {
             self.edits.insert(range(*span).start, ";");
         }
         statement.visit_with(self);
-    }
-
-    fn remove_types(&mut self, expr: &Expr, removed: Range<usize>) {
-        let next = skip_blanks(self.code, removed.end);
-        let between = self.text(removed.end..next);
-        let hazard = !line_ends(between).is_empty() && self.text(next..next + 1).starts_with(['(', '[', '`']);
-        if hazard {
-            let kept = line_ends(self.text(removed.clone()));
-            self.edits.replace(removed, format!(";{kept}"));
-        } else {
-            self.remove(removed);
-        }
-        expr.visit_with(self);
     }
 
     /// `expr!`: the next line continues the expression or not, with the mark or without.
