@@ -96,6 +96,11 @@ pub fn is_known_refusal(error: &CompileError) -> bool {
     error.kind == ErrorKind::TooComplex || REASONS.iter().any(|reason| error.message.contains(reason))
 }
 
+/// Whether a merge conflict's marker may be in it. The parser skips the rest of such a line, whatever it is; we may refuse it.
+pub fn has_conflict_marker(code: &str) -> bool {
+    ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|marker| code.contains(marker))
+}
+
 /// The only function in the text.
 fn main_function(text: &str) -> Option<Function> {
     let input = StringInput::new(text, BytePos(1), BytePos(1 + text.len() as u32));

@@ -98,6 +98,13 @@ impl Positions<'_> {
         }
     }
 
+    /// Wraps the value of a `return` or `throw`; the second text is for `throw"x"`, where a name would join the keyword.
+    fn probe(&mut self, value: &Expr, [open, apart]: [&'static str; 2]) {
+        let value = range(value.span());
+        let is_apart = self.code.get(..value.start).is_some_and(|before| !before.ends_with(['n', 'w']));
+        self.edits.wrap(value, if is_apart { open } else { apart }, "))");
+    }
+
     fn inside_function(&mut self, visit: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.is_in_function, true);
         visit(self);
@@ -140,7 +147,10 @@ fn starts_without_position(value: &Expr) -> bool {
 /// Whether a value is JSON whatever happens.
 fn is_json(value: &Expr) -> bool {
     match without_types(value) {
-        Expr::Lit(_) | Expr::Tpl(_) => true,
+        Expr::Lit(_) | Expr::Tpl(_) | Expr::Unary(_) | Expr::Update(_) => true,
+        Expr::Bin(binary) => {
+            !matches!(binary.op, BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::NullishCoalescing)
+        }
         Expr::Object(object) => object.props.is_empty(),
         Expr::Array(array) => array.elems.is_empty(),
         _ => false,
@@ -204,7 +214,7 @@ impl Visit for Positions<'_> {
             && !self.is_in_function
             && !is_json(value)
         {
-            self.edits.wrap(range(value.span()), " __pml.returned((", "))");
+            self.probe(value, ["__pml.returned((", " __pml.returned(("]);
         }
         statement.visit_children_with(self);
     }
@@ -212,7 +222,7 @@ impl Visit for Positions<'_> {
     fn visit_throw_stmt(&mut self, statement: &ThrowStmt) {
         // An error has a stack of its own.
         if !without_types(&statement.arg).is_new() {
-            self.edits.wrap(range(statement.arg.span()), " __pml.thrown((", "))");
+            self.probe(&statement.arg, ["__pml.thrown((", " __pml.thrown(("]);
         }
         statement.visit_children_with(self);
     }
@@ -282,6 +292,7 @@ mod tests {
             "for (const a of b) c(a)",
             "({ a } = b)",
             "return 'this'",
+            "return args.a + args.b",
             "return []",
             "const a = 1,\n b = 2",
             "throw new Error('x')",

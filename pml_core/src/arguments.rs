@@ -353,13 +353,15 @@ fn short(text: &str) -> String {
 fn expected(schema: &Value) -> String {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let optional: Vec<&str> = schema["properties"]
+    let mut optional: Vec<&str> = schema["properties"]
         .as_object()
         .into_iter()
         .flat_map(Map::keys)
         .map(String::as_str)
         .filter(|name| !required.contains(name))
         .collect();
+    // By name: their order in Postgres means nothing.
+    optional.sort_unstable();
     let list = |names: &[&str]| short(&names.join(", "));
     match (required.is_empty(), optional.is_empty()) {
         (true, true) => "See the tool's schema for what it takes.".to_owned(),
@@ -432,7 +434,7 @@ mod tests {
 
     #[test]
     fn an_unknown_argument_has_a_nearest_name() {
-        let schema = json!({"type": "object", "properties": {"encoding": {}, "path": {}}, "additionalProperties": false});
+        let schema = json!({"type": "object", "properties": {"path": {}, "encoding": {}}, "additionalProperties": false});
         let error = checked(&schema, &json!({"pth": 1})).unwrap_err();
         assert_eq!(error.message, "Invalid arguments: \"pth\" is not an argument");
         assert_eq!(error.hint, "Did you mean \"path\"? Optional: encoding, path.");

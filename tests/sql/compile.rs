@@ -162,7 +162,7 @@ fn what_follows_from_the_code_cannot_be_forged() {
     .unwrap();
     let stored =
         db.text("SELECT executable FROM pml.capability_records WHERE display_name = 'b'", &[]).unwrap();
-    assert_eq!(stored.trim_end(), "return args.b");
+    assert_eq!(stored.trim_end(), "return __pml.returned((args.b))");
     db.batch_execute(
         "UPDATE pml.capability_records SET structure = '{\"nodes\": []}' WHERE display_name = 'b'",
     )
