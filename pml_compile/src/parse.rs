@@ -41,6 +41,7 @@ pub(crate) struct Marks {
     /// A `\u`, which could spell any name.
     pub(crate) has_unicode_escape: bool,
     pub(crate) has_var: bool,
+    pub(crate) has_this: bool,
     /// A token that makes [`Refusals`] necessary.
     may_be_refused: bool,
     old_octal: Option<Span>,
@@ -56,6 +57,7 @@ impl Marks {
         for token in tokens {
             match token.token {
                 Token::Var => marks.has_var = true,
+                Token::This => marks.has_this = true,
                 Token::Num if is_old_octal(bytes, token.span) => {
                     marks.old_octal = marks.old_octal.or(Some(token.span));
                 }

@@ -47,6 +47,7 @@ export async function run(body, args) {
     outcome: (id, label) => void probes.push([id, label]),
     visit: (id) => void probes.push([id]),
     thrown: (value) => value,
+    returned: (value) => value,
   };
   const program = new AsyncFunction("args", "mcp", "capabilities", "__pml", `"use strict";${body}`);
   try {

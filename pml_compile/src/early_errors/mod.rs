@@ -26,6 +26,7 @@ pub(crate) fn check(parsed: &Parsed<'_>) -> Result<(), CompileError> {
         classes: Classes::default(),
         jumps: Jumps::default(),
         literals: Literals::of(parsed.code),
+        has_this: parsed.marks.has_this,
         first: None,
     };
     for statement in parsed.statements() {
@@ -43,6 +44,7 @@ struct Checker<'a> {
     classes: Classes,
     jumps: Jumps,
     literals: Literals,
+    has_this: bool,
     first: Option<CompileError>,
 }
 
@@ -94,7 +96,10 @@ impl Checker<'_> {
             self.refuse(span, "a parameter can only be a name or a pattern", "remove the parentheses");
         }
         self.declare_pattern(pattern, Kind::Parameter);
-        pattern.visit_with(self);
+        // The type of `this`, which is no parameter.
+        if !matches!(pattern, Pat::Ident(name) if name.sym == *"this") {
+            pattern.visit_with(self);
+        }
     }
 
     fn block(&mut self, inside: impl FnOnce(&mut Self)) {
@@ -333,8 +338,13 @@ impl Visit for Checker<'_> {
         self.regular_expression(regex);
     }
 
+    fn visit_ident(&mut self, name: &Ident) {
+        if self.has_this && name.sym == *"this" {
+            self.refuse(name.span, "`this` can't be the name of a variable", "choose another name");
+        }
+    }
+
     // Nothing to look at inside.
-    fn visit_ident(&mut self, _: &Ident) {}
     fn visit_ident_name(&mut self, _: &IdentName) {}
 }
 

@@ -211,3 +211,23 @@ fn an_arrow_stands_on_the_line_of_its_parameters() {
         assert_eq!(error.kind, ErrorKind::Syntax, "{code}: {error}");
     }
 }
+
+#[test]
+fn this_is_no_name() {
+    let cases = [
+        "const ¦this = 1",
+        "let { a: ¦this } = b",
+        "var [¦this] = b",
+        "function ¦this() {}",
+        "class ¦this {}",
+        "try {} catch (¦this) {}",
+        "for (const ¦this of x) {}",
+        "function f({ a: ¦this }) {}",
+    ];
+    refused(&cases.map(|code| (code, "`this` can't be the name of a variable")));
+    accepted(&[
+        "function f(this: T, a) { return this.x }",
+        "({ m(this) { this.a = this } })",
+        "x.this = { this: 1 }",
+    ]);
+}
