@@ -68,7 +68,9 @@ impl Edits {
         let follows_cr = kept.starts_with('\n') && before.ends_with('\r');
         // Marks before it may be removed as well, and blanks between them.
         let left = before.trim_end_matches(|c: char| c == '!' || c.is_whitespace());
-        let joins = kept.is_empty() && become_one(left, code.get(range.end..).unwrap_or_default());
+        let after = code.get(range.end..).unwrap_or_default();
+        let joins_ends = before.ends_with('\r') && after.starts_with('\n');
+        let joins = kept.is_empty() && (joins_ends || become_one(left, after));
         self.replace(range, if follows_cr || joins { format!(" {kept}") } else { kept });
     }
 

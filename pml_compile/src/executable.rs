@@ -315,5 +315,6 @@ mod tests {
         assert!(executable("const a = b as C\n[1].map(f)").contains("b;\n[1]"));
         assert_eq!(executable("a!\n[1]!\n(b)!\n`c`"), "a\n[1]\n(b)\n`c`");
         assert_eq!(executable("x = a<T>\n[1]"), "x = a\n[1]");
+        assert_eq!(executable("x = a\r<T>\n"), "x = a\r \n");
     }
 }

@@ -1,11 +1,29 @@
 //! Errors as Postgres reports them: each kind with its own SQLSTATE.
 
 use std::{
+    backtrace::Backtrace,
+    env,
     ffi::{CString, c_char, c_int},
     ptr,
 };
 
 use pgrx::{PgLogLevel, pg_sys};
+
+/// Keeps backtraces out of errors that pass through Rust, which pgrx adds to their DETAIL if RUST_BACKTRACE is set. Whether to
+/// capture any is decided at the first attempt, for this library only.
+pub(crate) fn without_backtraces() {
+    const DECIDES: &str = "RUST_LIB_BACKTRACE";
+    let before = env::var_os(DECIDES);
+    // SAFETY: a backend has one thread.
+    unsafe {
+        env::set_var(DECIDES, "0");
+        drop(Backtrace::capture());
+        match before {
+            Some(before) => env::set_var(DECIDES, before),
+            None => env::remove_var(DECIDES),
+        }
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

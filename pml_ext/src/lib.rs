@@ -21,6 +21,7 @@ pgrx::pg_module_magic!();
 
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    error::without_backtraces();
     settings::define();
     gate::install();
     scan::install();

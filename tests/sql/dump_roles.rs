@@ -79,10 +79,14 @@ fn others_dump_nothing() {
     let database = database();
     let proxy = database.create_role("gate", &["pml_proxy"]);
     let reader = database.create_role("reader", &["pg_read_all_data"]);
-    for (role, refusal) in [(&proxy, "permission denied"), (&reader, "row-level security")] {
+    // Since 18, a sequence that can't be read is told in other words.
+    for (role, refusals) in
+        [(&proxy, ["permission denied", "SELECT privilege"]), (&reader, ["row-level security"; 2])]
+    {
         let output = dump(&database, role, &["-e", "pml", "-n", "pml"]);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(refusal), "{role}: {said}");
+        let is_refused = refusals.iter().any(|refusal| said.contains(refusal));
+        assert!(!output.status.success() && is_refused, "{role}: {said}");
     }
     // Even with the option: none of the policies is for them.
     let script = String::from_utf8(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use pml_tests::Cluster;
+use pml_tests::{Cluster, Database};
 use postgres::error::DbError;
 
 use crate::{functions::functions, odd_arguments::world};
@@ -23,6 +23,20 @@ pub(crate) fn check_server_log() {
     let found: Vec<_> =
         log.lines().filter(|line| TRACES.iter().any(|trace| line.contains(trace))).take(5).collect();
     assert_eq!(found, [""; 0], "the server's log");
+}
+
+/// An error of Postgres' own that passes through Rust, on a server whose environment asks for backtraces.
+#[test]
+fn an_error_that_passes_through_has_no_backtrace() {
+    let database = Database::new();
+    let role = database.create_role("stranger", &[]);
+    let mut db = database.connect();
+    db.batch_execute(&format!("SELECT pml_grant('{role}', 'local', 'default'); SET ROLE {role}")).unwrap();
+    db.batch_execute("SET row_security = off").unwrap();
+    let error = db.batch_execute("SELECT pml_resolve('nothing')").unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert!(error.message().contains("row-level security"), "{error:?}");
+    assert!(!shows_a_backtrace(error), "{error:?}");
 }
 
 /// The functions behind the public ones, which admins can call, are given what those would have refused.

@@ -105,6 +105,8 @@ impl Cluster {
     pub fn start_again(&self) {
         let mut command = as_accepted_user(Path::new("sh"));
         command.args(["-c", SUPERVISOR, "supervisor"]).arg(self.programs.join("postgres")).arg(&self.folder);
+        // The extension must show none even then.
+        command.env("RUST_BACKTRACE", "1");
         let supervisor = command.stdin(Stdio::piped()).spawn().expect("a shell");
         self.supervisors.lock().expect("no panic while locked").push(supervisor);
         self.wait_until_ready();
