@@ -11,6 +11,7 @@ use pgrx::{PgLogLevel, pg_sys};
 
 /// Keeps backtraces out of errors that pass through Rust, which pgrx adds to their DETAIL if RUST_BACKTRACE is set. Whether to
 /// capture any is decided at the first attempt, for this library only.
+#[expect(clippy::disallowed_methods, reason = "a backend has one thread")]
 pub(crate) fn without_backtraces() {
     const DECIDES: &str = "RUST_LIB_BACKTRACE";
     let before = env::var_os(DECIDES);

@@ -19,6 +19,7 @@ use crate::value::prop_name;
 pub(super) struct Literals {
     has_prototype: bool,
     has_decimal_escape: bool,
+    has_hexadecimal_escape: bool,
     /// Reused for each regular expression.
     allocator: Allocator,
 }
@@ -200,6 +201,7 @@ impl Literals {
         Self {
             has_prototype: contains!(code, "proto"),
             has_decimal_escape: escapes().any(u8::is_ascii_digit),
+            has_hexadecimal_escape: escapes().any(|byte| matches!(byte, b'u' | b'x')),
             allocator: Allocator::default(),
         }
     }
@@ -220,7 +222,35 @@ fn has_decimal_escape(text: &str) -> bool {
     false
 }
 
+/// `\u00_61`: the parser takes a separator for a digit.
+fn has_separator_in_escape(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let digits = match &rest[at + 1..] {
+            [b'u', b'{', digits @ ..] => digits.split(|byte| *byte == b'}').next().unwrap_or_default(),
+            [b'u', digits @ ..] => &digits[..digits.len().min(4)],
+            [b'x', digits @ ..] => &digits[..digits.len().min(2)],
+            _ => &[],
+        };
+        if digits.contains(&b'_') {
+            return true;
+        }
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    false
+}
+
 impl Checker<'_> {
+    fn separator_in_escape(&mut self, span: Span, text: &str) {
+        if self.literals.has_hexadecimal_escape && has_separator_in_escape(text) {
+            self.refuse(
+                span,
+                "an escape can't contain `_`",
+                "write its hexadecimal digits without separators",
+            );
+        }
+    }
+
     fn decimal_escape(&mut self, span: Span) {
         let message = "a backslash and a decimal number aren't a valid escape";
         self.refuse(span, message, "write the character itself, or its hexadecimal code as in `\\x38`");
@@ -231,6 +261,7 @@ impl Checker<'_> {
         {
             self.decimal_escape(text.span);
         }
+        self.separator_in_escape(text.span, self.code.get(range(text.span)).unwrap_or_default());
     }
 
     pub(super) fn template(&mut self, template: &Tpl) {
@@ -240,6 +271,7 @@ impl Checker<'_> {
                 self.decimal_escape(piece.span);
             }
         }
+        template.quasis.iter().for_each(|piece| self.separator_in_escape(piece.span, &piece.raw));
     }
 
     pub(super) fn regular_expression(&mut self, regex: &Regex) {

@@ -213,6 +213,13 @@ fn an_arrow_stands_on_the_line_of_its_parameters() {
 }
 
 #[test]
+fn an_escape_has_no_separators() {
+    let cases = ["x = ¦'\\u001_0'", "x = `¦a\\u001_0`", "x = ¦'\\u{1_0}'"];
+    refused(&cases.map(|code| (code, "an escape can't contain `_`")));
+    accepted(&["x = '\\u0061_\\x61_\\\\u_'", "f`\\u001_0`"]);
+}
+
+#[test]
 fn this_is_no_name() {
     let cases = [
         "const ¦this = 1",
