@@ -5,7 +5,7 @@ use swc_common::Spanned;
 use swc_ecma_ast::*;
 use swc_ecma_visit::{Visit, VisitWith, noop_visit_type};
 
-use super::bindings::Bindings;
+use super::bindings::{BindingId, Bindings};
 use super::edits::{Edits, line_ends};
 use super::parse::{Parsed, range};
 use super::strip::skip_blanks;
@@ -22,6 +22,7 @@ pub(crate) fn positions(parsed: &Parsed<'_>, bindings: &Bindings) -> Edits {
         edits: Edits::default(),
         place: Place::Body,
         is_in_function: false,
+        rejecting: Vec::new(),
     };
     for statement in parsed.statements() {
         positions.listed(statement);
@@ -36,6 +37,8 @@ struct Positions<'a> {
     place: Place,
     /// In a function of the code, whose `return` doesn't end the run.
     is_in_function: bool,
+    /// What the code calls to reject promises that it makes.
+    rejecting: Vec<BindingId>,
 }
 
 /// Where a statement stands.
@@ -98,7 +101,26 @@ impl Positions<'_> {
         }
     }
 
-    /// Wraps the value of a `return` or `throw`; the second text is for `throw"x"`, where a name would join the keyword.
+    /// `reject` in `new Promise((resolve, reject) => …)`.
+    fn rejecting_in(&self, new: &NewExpr) -> Option<BindingId> {
+        let is_promise =
+            |name: &Ident| name.sym == *"Promise" && self.bindings.binding_at(name.span).is_none();
+        unwrap(&new.callee).as_ident().filter(|name| is_promise(name))?;
+        let name = match unwrap(&new.args.as_ref()?.first()?.expr) {
+            Expr::Arrow(arrow) => arrow.params.get(1)?.as_ident()?,
+            Expr::Fn(function) => function.function.params.get(1)?.pat.as_ident()?,
+            _ => return None,
+        };
+        self.bindings.binding_at(name.id.span)
+    }
+
+    fn rejects(&self, callee: &Callee) -> bool {
+        let name = callee.as_expr().and_then(|callee| unwrap(callee).as_ident());
+        let binding = name.and_then(|name| self.bindings.binding_at(name.span));
+        binding.is_some_and(|binding| self.rejecting.contains(&binding))
+    }
+
+    /// Wraps what is returned, thrown or rejected; the second text is for `throw"x"`, where a name would join the keyword.
     fn probe(&mut self, value: &Expr, [open, apart]: [&'static str; 2]) {
         let value = range(value.span());
         let is_apart = self.code.get(..value.start).is_some_and(|before| !before.ends_with(['n', 'w']));
@@ -219,6 +241,23 @@ impl Visit for Positions<'_> {
         statement.visit_children_with(self);
     }
 
+    fn visit_new_expr(&mut self, new: &NewExpr) {
+        self.rejecting.extend(self.rejecting_in(new));
+        new.visit_children_with(self);
+    }
+
+    // The engine tells of a rejection while it happens only if nobody waits for the promise yet.
+    fn visit_call_expr(&mut self, call: &CallExpr) {
+        if !self.rejecting.is_empty()
+            && let Some(reason) = call.args.first().filter(|reason| reason.spread.is_none())
+            && !without_types(&reason.expr).is_new()
+            && self.rejects(&call.callee)
+        {
+            self.probe(&reason.expr, ["__pml.thrown(("; 2]);
+        }
+        call.visit_children_with(self);
+    }
+
     fn visit_throw_stmt(&mut self, statement: &ThrowStmt) {
         // An error has a stack of its own.
         if !without_types(&statement.arg).is_new() {
@@ -270,6 +309,14 @@ mod tests {
             ("throw'text'", "throw __pml.thrown(('text'))"),
             ("return[a]", "return __pml.returned(([a]))"),
             ("throw (a, b) as T", "throw __pml.thrown(((a, b)))"),
+            (
+                "new Promise<T>((_, no: N) => setTimeout(() => no('a' as T), 1))",
+                "new Promise((_, no) => setTimeout(() => no(__pml.thrown(('a'))), 1))",
+            ),
+            (
+                "new Promise(function (yes, no) { no(); yes(1); if (a) no(b, c) })",
+                "new Promise(function (yes, no) { no(); yes(1); if (__pml.branch(\"d1\", (a))) no(__pml.thrown((b)), c) })",
+            ),
         ] {
             let squeeze =
                 |text: &str| text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
@@ -296,6 +343,8 @@ mod tests {
             "return []",
             "const a = 1,\n b = 2",
             "throw new Error('x')",
+            "new Promise((yes, no) => { no(new Error('x')); no(...a); { const no = f; no(1) } })",
+            "no(1); new Promise((yes, no) => no); new Queue((yes, no) => no(1))",
         ] {
             assert_eq!(executable(code), code);
         }

@@ -124,6 +124,10 @@ fn what_has_no_position_in_the_engine_says_its_line_too() {
         ("const n = 1,\n  { a } = { a: 2 },\n  [b] = args.none;\nreturn b", 3),
         ("let n: number\n  , m = n\n  , { b } = args.none\nreturn b", 3),
         ("const n = 1;\n\nreturn Promise.reject('text')", 3),
+        (
+            "const n = 1;\nawait new Promise((_, no) => {\n  setTimeout(() => no('late'), 1);\n});\nreturn n",
+            3,
+        ),
         ("const n = 1;\nawait new Promise((_, reject) => {\n  reject({ code: n });\n});\nreturn n", 3),
         ("const a: any = { n: 1 };\nif (!args.none) {\n  a.a = a;\n  return [a];\n}\nreturn a", 4),
         ("const f = () => {\n  const a: any[] = [];\n  a.push(a);\n  return a;\n};\n\nreturn f()", 7),
