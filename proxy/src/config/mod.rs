@@ -20,6 +20,8 @@ pub(crate) use settings::arguments;
 pub use settings::{GivenSettings, Layer, Settings};
 
 const MIB: u64 = 1024 * 1024;
+/// How long Postgres' machine may answer nothing at all, unless the URL says otherwise.
+const UNANSWERED: Duration = Duration::from_secs(5);
 
 /// What is wrong with the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -242,9 +244,19 @@ fn postgres_config(setting: &'static str, url: &str) -> Result<PostgresConfig, C
         return Err(ConfigError::DatabaseUrl { setting, why: "it has no host".into() });
     }
     config.application_name("pml");
-    config.keepalives_idle(Duration::from_secs(15));
+    // A connection whose other end has vanished fails soon, instead of holding a statement until its timeout. What the URL
+    // gives wins.
+    if config.get_keepalives_idle() == PostgresConfig::new().get_keepalives_idle() {
+        config.keepalives_idle(Duration::from_secs(15));
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(UNANSWERED);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(UNANSWERED);
+    }
     if config.get_connect_timeout().is_none() {
-        config.connect_timeout(Duration::from_secs(5));
+        config.connect_timeout(UNANSWERED);
     }
     Ok(config)
 }
@@ -266,4 +278,22 @@ fn range(setting: &'static str, value: impl ToString, expected: &'static str) ->
 
 fn login_name() -> String {
     std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "local".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_has_vanished_is_noticed_soon_unless_the_url_says_otherwise() {
+        let read = |url| {
+            let config = postgres_config("database_url", url).unwrap();
+            let given = [config.get_connect_timeout(), config.get_tcp_user_timeout()].map(Option::unwrap);
+            let kept_alive = [config.get_keepalives_interval().unwrap(), config.get_keepalives_idle()];
+            [given[0].as_secs(), given[1].as_secs(), kept_alive[0].as_secs(), kept_alive[1].as_secs()]
+        };
+        assert_eq!(read("postgres://pml_app@db/pml"), [5, 5, 5, 15]);
+        let given = "host=db connect_timeout=7 tcp_user_timeout=8 keepalives_idle=9 keepalives_interval=10";
+        assert_eq!(read(given), [7, 8, 10, 9]);
+    }
 }
