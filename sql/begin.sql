@@ -1,4 +1,4 @@
--- Begins a run: turns a request into a plan. pml_finish takes the outcome.
+-- Begins a run: turns a request into a plan. A plan is read, never written; what has to be found again is kept by pml_begin.
 
 CREATE FUNCTION pml_internal.pml_check_request(request jsonb) RETURNS jsonb
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -56,42 +56,18 @@ CREATE FUNCTION pml_internal.pml_suggestions(intent text, servers text[]) RETURN
 $$;
 COMMENT ON FUNCTION pml_internal.pml_suggestions(text, text[]) IS 'The tools and capabilities that fit an intent best';
 
-CREATE FUNCTION pml_internal.pml_keep_workflow(
-    mode text, intent text, args jsonb, dag jsonb, context jsonb, timeout_ms bigint) RETURNS uuid
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
-  SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-  -- A run may take longer than its state is kept.
-  kept_for interval := greatest(current_setting('pml.workflow_ttl')::interval,
-                                coalesce(timeout_ms, 0) * interval '1 millisecond' + interval '5 minutes');
-  new_id uuid;
-BEGIN
-  INSERT INTO pml.workflow_state AS w (org, project, actor, mode, intent, args, dag, learning_context, expires_at)
-  VALUES (pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_actor(), pml_keep_workflow.mode,
-          pml_keep_workflow.intent, pml_keep_workflow.args, pml_keep_workflow.dag, context, now() + kept_for)
-  RETURNING w.workflow_id INTO new_id;
-  RETURN new_id;
-END
-$$;
-COMMENT ON FUNCTION pml_internal.pml_keep_workflow(text, text, jsonb, jsonb, jsonb, bigint) IS
-  'Stores the state of a run until it is finished; returns its id';
-
-CREATE FUNCTION pml_internal.pml_begin_code(request jsonb) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+CREATE FUNCTION pml_internal.pml_plan_code(request jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   here_org text := pml_internal.pml_org();
   here_project text := pml_internal.pml_project();
   new_name text := pml_internal.pml_check_name(pml_internal.pml_given_name(request ->> 'name'));
-  timeout bigint := (request #>> '{options,timeout}')::bigint;
-  args jsonb := coalesce(request -> 'args', '{}');
   code text := coalesce(request ->> 'code', pml_internal.pml_source_code(request -> 'source'));
   source jsonb := nullif(pml_internal.pml_kept_source(request -> 'source'), '{"type": "code"}');
   compiled jsonb;
   called jsonb;
-  dag jsonb;
   existing record;
 BEGIN
   PERFORM pml_internal.pml_check_code(code);
@@ -110,23 +86,20 @@ BEGIN
   END IF;
   called := pml_internal.pml_called(ARRAY(SELECT jsonb_array_elements_text(compiled -> 'capabilities')),
                                    ARRAY(SELECT jsonb_array_elements_text(compiled -> 'tools')));
-  dag := pml_internal.pml_shown_dag(compiled -> 'structure');
   RETURN jsonb_build_object(
-    'status', 'run', 'mode', 'direct',
-    'workflow_id', pml_internal.pml_keep_workflow('direct', request ->> 'intent', args, dag,
-      jsonb_strip_nulls(jsonb_build_object('code', compiled -> 'linked', 'hash', compiled -> 'hash', 'name', new_name,
+    'status', 'run', 'mode', 'direct', 'executable', compiled -> 'executable', 'name', new_name, 'fqdn', NULL, 'version', NULL,
+    'capabilities', called -> 'capabilities', 'missing', called -> 'missing', 'tools', called -> 'tools',
+    'dag', pml_internal.pml_shown_dag(compiled -> 'structure'),
+    'context', jsonb_strip_nulls(jsonb_build_object('code', compiled -> 'linked', 'hash', compiled -> 'hash', 'name', new_name,
         'description', coalesce(request ->> 'description', request ->> 'intent')))
-        -- Not stripped: a null in a source has a meaning.
-        || CASE WHEN source IS NULL THEN '{}' ELSE jsonb_build_object('source', source) END, timeout),
-    'executable', compiled -> 'executable', 'args', args, 'name', new_name, 'fqdn', NULL, 'version', NULL,
-    'timeout_ms', timeout, 'capabilities', called -> 'capabilities', 'missing', called -> 'missing',
-    'tools', called -> 'tools', 'dag', dag);
+      -- Not stripped: a null in a source has a meaning.
+      || CASE WHEN source IS NULL THEN '{}' ELSE jsonb_build_object('source', source) END);
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_begin_code(jsonb) IS 'The plan for new code';
+COMMENT ON FUNCTION pml_internal.pml_plan_code(jsonb) IS 'The plan for new code';
 
-CREATE FUNCTION pml_internal.pml_begin_capability(request jsonb, spec text) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+CREATE FUNCTION pml_internal.pml_plan_capability(spec text) RETURNS jsonb
+  LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -135,10 +108,7 @@ DECLARE
   message text;
   detail text;
   hint text;
-  timeout bigint := (request #>> '{options,timeout}')::bigint;
   ran record;
-  args jsonb;
-  dag jsonb;
   plan jsonb;
 BEGIN
   BEGIN
@@ -162,47 +132,37 @@ BEGIN
       MESSAGE = format('"%s" is a server, not a capability', ran.shown_name),
       HINT = 'Call one of its tools, or a capability.';
   END IF;
-  IF ran.parameters_explicit THEN
-    args := pml_internal.pml_check_args(ran.parameters_schema, request -> 'args');
-  ELSE
-    -- The code applies the defaults that were read off it; filling them in could change what it does.
-    args := coalesce(request -> 'args', '{}');
-    PERFORM pml_internal.pml_validate_args(coalesce(ran.parameters_schema, 'true')::text, args::text);
-  END IF;
-  dag := pml_internal.pml_shown_dag(ran.structure);
   plan := CASE WHEN ran.capabilities_used = '{}'
     THEN jsonb_build_object('capabilities', '{}'::jsonb, 'tools', ran.tools_used)
     ELSE pml_internal.pml_called(ran.capabilities_used, ran.tools_used) END;
   RETURN plan || jsonb_build_object(
     'status', 'run', 'mode', 'call_by_name',
-    'workflow_id', pml_internal.pml_keep_workflow('call_by_name', request ->> 'intent', args, dag,
-      jsonb_build_object('fqdn', located.fqdn, 'version', ran.version, 'name', ran.shown_name,
-                         'called', coalesce(located.alias, ran.shown_name))
-        || CASE WHEN located.alias IS NULL THEN '{}'
-                ELSE jsonb_build_object('warning', pml_internal.pml_alias_warning(spec)) END, timeout),
     'executable', coalesce(ran.executable, pml_internal.pml_compile(ran.code_snippet) ->> 'executable'),
-    'args', args, 'name', ran.shown_name, 'via_alias', located.alias, 'fqdn', located.fqdn, 'version', ran.version,
-    'timeout_ms', timeout, 'dag', dag);
+    'name', ran.shown_name, 'via_alias', located.alias, 'fqdn', located.fqdn, 'version', ran.version,
+    'parameters_schema', ran.parameters_schema, 'parameters_explicit', ran.parameters_explicit,
+    'dag', pml_internal.pml_shown_dag(ran.structure),
+    'context', jsonb_build_object('fqdn', located.fqdn, 'version', ran.version, 'name', ran.shown_name,
+                                  'called', coalesce(located.alias, ran.shown_name))
+      || CASE WHEN located.alias IS NULL THEN '{}'
+              ELSE jsonb_build_object('warning', pml_internal.pml_alias_warning(spec)) END);
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_begin_capability(jsonb, text) IS 'The plan for a call of a capability';
+COMMENT ON FUNCTION pml_internal.pml_plan_capability(text) IS 'The plan for calls of a capability; it holds for any arguments';
 
-CREATE FUNCTION pml_internal.pml_begin(request jsonb) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+CREATE FUNCTION pml_internal.pml_plan_of(asked jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  asked jsonb := pml_internal.pml_check_request(request);
   spec text := asked ->> 'capability';
   named record;
 BEGIN
   PERFORM pml_internal.pml_check_may_act(pml_internal.pml_org(), pml_internal.pml_project());
   IF asked ?| '{code,source}' THEN
-    RETURN pml_internal.pml_begin_code(asked);
+    RETURN pml_internal.pml_plan_code(asked);
   ELSIF asked ? 'tool' OR spec LIKE 'mcp\_\_%' THEN
     SELECT * INTO named FROM pml_internal.pml_tool(coalesce(asked ->> 'tool', spec));
     IF named.kind = 'tool' AND asked ? 'tool' THEN
-      RETURN jsonb_build_object('status', 'tool', 'server', named.server_id, 'tool', named.tool,
-                                'args', coalesce(asked -> 'args', '{}'));
+      RETURN jsonb_build_object('status', 'tool', 'server', named.server_id, 'tool', named.tool);
     ELSIF named.kind = 'capability' AND (spec IS NULL OR NOT EXISTS (
             SELECT FROM pml.capability_records r
             WHERE r.org = pml_internal.pml_org() AND r.project = pml_internal.pml_project() AND r.display_name = spec)) THEN
@@ -212,11 +172,66 @@ BEGIN
     END IF;
   END IF;
   IF spec IS NOT NULL THEN
-    RETURN pml_internal.pml_begin_capability(asked, spec);
+    RETURN pml_internal.pml_plan_capability(spec);
   END IF;
   RETURN jsonb_build_object('status', 'suggestions', 'mode', 'suggestion', 'suggestions', pml_internal.pml_suggestions(
     asked ->> 'intent',
     CASE WHEN asked ? 'servers' THEN ARRAY(SELECT jsonb_array_elements_text(asked -> 'servers')) END));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_plan_of(jsonb) IS 'The plan for a valid request';
+
+CREATE FUNCTION pml_internal.pml_plan(request jsonb) RETURNS jsonb
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN pml_internal.pml_plan_of(pml_internal.pml_check_request(request));
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_plan(jsonb) IS
+  'What to do for a request, as pml_begin, without its arguments and without keeping a run: pml_finish_many takes the outcome (proxies only)';
+
+CREATE FUNCTION pml_internal.pml_keep_workflow(plan jsonb, request jsonb, args jsonb) RETURNS uuid
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  -- A run may take longer than its state is kept.
+  kept_for interval := greatest(current_setting('pml.workflow_ttl')::interval,
+    coalesce((request #>> '{options,timeout}')::bigint, 0) * interval '1 millisecond' + interval '5 minutes');
+  new_id uuid;
+BEGIN
+  INSERT INTO pml.workflow_state AS w (org, project, actor, mode, intent, args, dag, learning_context, expires_at)
+  VALUES (pml_internal.pml_org(), pml_internal.pml_project(), pml_internal.pml_actor(), plan ->> 'mode',
+          request ->> 'intent', pml_keep_workflow.args, plan -> 'dag', plan -> 'context', now() + kept_for)
+  RETURNING w.workflow_id INTO new_id;
+  RETURN new_id;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_keep_workflow(jsonb, jsonb, jsonb) IS
+  'Stores the state of a run until it is finished; returns its id';
+
+CREATE FUNCTION pml_internal.pml_begin(request jsonb) RETURNS jsonb
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  asked jsonb := pml_internal.pml_check_request(request);
+  plan jsonb := pml_internal.pml_plan_of(asked);
+  args jsonb := coalesce(asked -> 'args', '{}');
+BEGIN
+  IF plan ->> 'status' = 'suggestions' THEN
+    RETURN plan;
+  ELSIF plan ->> 'status' = 'run' THEN
+    IF (plan -> 'parameters_explicit')::boolean THEN
+      args := pml_internal.pml_check_args(nullif(plan -> 'parameters_schema', 'null'), asked -> 'args');
+    ELSIF plan ->> 'mode' = 'call_by_name' THEN
+      -- The code applies the defaults that were read off it; filling them in could change what it does.
+      PERFORM pml_internal.pml_validate_args(coalesce(nullif(plan -> 'parameters_schema', 'null'), 'true')::text, args::text);
+    END IF;
+    plan := plan - '{context,parameters_schema,parameters_explicit}'::text[] || jsonb_build_object(
+      'workflow_id', pml_internal.pml_keep_workflow(plan, asked, args), 'timeout_ms', (asked #>> '{options,timeout}')::bigint);
+  END IF;
+  RETURN plan || jsonb_build_object('args', args);
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_begin(jsonb) IS

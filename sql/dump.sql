@@ -23,6 +23,7 @@ SELECT pg_catalog.pg_extension_config_dump('pml.tool_usage', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.execution_trace', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.task_results', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.workflow_state', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.capability_usage_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_versions_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_rename_history_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tool_usage_id_seq', '');

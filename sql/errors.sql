@@ -125,9 +125,8 @@ CREATE FUNCTION pml_internal.pml_workflow_not_found(workflow_id uuid) RETURNS vo
 BEGIN
   -- The policy hides other users' runs.
   IF EXISTS (SELECT FROM pml.execution_trace t
-             WHERE t.workflow_id = pml_workflow_not_found.workflow_id AND t.parent_trace_id IS NULL
-               AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project()
-               AND t.user_id = pml_internal.pml_actor()) THEN
+             WHERE t.id = pml_workflow_not_found.workflow_id AND t.org = pml_internal.pml_org()
+               AND t.project = pml_internal.pml_project() AND t.user_id = pml_internal.pml_actor()) THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001', MESSAGE = format('Workflow %s has expired', workflow_id),
       HINT = pml_internal.pml_hint('State and results of runs expire (pml.workflow_ttl, pml.result_ttl). Run it again.',
                                    'State and results of runs expire. Run it again.');

@@ -100,7 +100,7 @@ COMMENT ON COLUMN pml.capability_records.parent_id IS 'The record this one was f
 COMMENT ON COLUMN pml.capability_records.forked_from IS 'FQDN of the source of a fork';
 COMMENT ON COLUMN pml.capability_records.verified IS 'Tested and validated; set by admins';
 COMMENT ON COLUMN pml.capability_records.signature IS 'Signature of the code; set by admins';
-COMMENT ON COLUMN pml.capability_records.usage_count IS 'How often it was used by its own scope (capability_usage: by others)';
+COMMENT ON COLUMN pml.capability_records.usage_count IS 'How often it was used (capability_usage: what was counted since)';
 COMMENT ON COLUMN pml.capability_records.success_count IS 'Number of successful uses';
 COMMENT ON COLUMN pml.capability_records.total_latency_ms IS 'The time of all its runs together, in milliseconds';
 COMMENT ON COLUMN pml.capability_records.tags IS 'Free labels';
@@ -125,20 +125,18 @@ COMMENT ON COLUMN pml.capability_records.output_schema IS 'JSON Schema of its re
 COMMENT ON COLUMN pml.capability_records.output_explicit IS 'Whether output_schema was given, not inferred from the code';
 COMMENT ON COLUMN pml.capability_records.search IS 'The words by which it is found';
 
--- Uses by other scopes are counted in a row for each scope, so that a transaction left open there can't block the owner.
+-- Callers append what they count, so that they don't wait for each other. pml_fold_usage adds it to the records.
 CREATE TABLE pml.capability_usage (
   capability_fqdn text COLLATE "C" NOT NULL,
-  org text COLLATE "C" NOT NULL,
-  project text COLLATE "C" NOT NULL,
+  id bigint GENERATED ALWAYS AS IDENTITY,
   uses bigint NOT NULL CHECK (uses >= 0),
   successes bigint NOT NULL CHECK (successes >= 0),
   latency_ms bigint NOT NULL CHECK (latency_ms >= 0),
-  PRIMARY KEY (capability_fqdn, org, project)
-);
-COMMENT ON TABLE pml.capability_usage IS 'How often a capability was used by scopes that are not its own';
+  PRIMARY KEY (capability_fqdn, id)
+) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+COMMENT ON TABLE pml.capability_usage IS 'Uses of capabilities that their records don''t count yet';
 COMMENT ON COLUMN pml.capability_usage.capability_fqdn IS 'The capability';
-COMMENT ON COLUMN pml.capability_usage.org IS 'Organisation of the scope that used it';
-COMMENT ON COLUMN pml.capability_usage.project IS 'Its project';
-COMMENT ON COLUMN pml.capability_usage.uses IS 'How often';
+COMMENT ON COLUMN pml.capability_usage.id IS 'Tells rows apart';
+COMMENT ON COLUMN pml.capability_usage.uses IS 'How often it was used';
 COMMENT ON COLUMN pml.capability_usage.successes IS 'Number of successful uses';
 COMMENT ON COLUMN pml.capability_usage.latency_ms IS 'The time of these runs together, in milliseconds';

@@ -1,4 +1,4 @@
--- Runs: state of unfinished ones, traces, and results that can still be fetched.
+-- Runs: state of those that must be found again, traces, and results that can still be fetched.
 
 CREATE TABLE pml.workflow_state (
   workflow_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -17,7 +17,7 @@ CREATE TABLE pml.workflow_state (
   expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour'
 );
 CREATE INDEX workflow_state_expires ON pml.workflow_state (expires_at);
-COMMENT ON TABLE pml.workflow_state IS 'Runs in progress, and finished ones until they expire';
+COMMENT ON TABLE pml.workflow_state IS 'Runs that pml_begin has begun, until they expire';
 COMMENT ON COLUMN pml.workflow_state.workflow_id IS 'The run';
 COMMENT ON COLUMN pml.workflow_state.org IS 'Organisation';
 COMMENT ON COLUMN pml.workflow_state.project IS 'Project';
@@ -53,10 +53,8 @@ CREATE TABLE pml.execution_trace (
 );
 CREATE INDEX execution_trace_capability ON pml.execution_trace (capability_id, executed_at);
 CREATE INDEX execution_trace_parent ON pml.execution_trace (parent_trace_id) WHERE parent_trace_id IS NOT NULL;
-CREATE UNIQUE INDEX execution_trace_workflow ON pml.execution_trace (workflow_id)
-  WHERE workflow_id IS NOT NULL AND parent_trace_id IS NULL;
 COMMENT ON TABLE pml.execution_trace IS 'What a run did: its path, decisions and results';
-COMMENT ON COLUMN pml.execution_trace.id IS 'The trace';
+COMMENT ON COLUMN pml.execution_trace.id IS 'The trace; that of a run itself has the id of the run';
 COMMENT ON COLUMN pml.execution_trace.capability_id IS 'FQDN of the capability that ran';
 COMMENT ON COLUMN pml.execution_trace.workflow_id IS 'The run';
 COMMENT ON COLUMN pml.execution_trace.parent_trace_id IS 'The trace of the capability that called this one';
@@ -85,9 +83,9 @@ CREATE TABLE pml.task_results (
   PRIMARY KEY (workflow_id, task_id)
 );
 CREATE INDEX task_results_expires ON pml.task_results (expires_at);
-COMMENT ON TABLE pml.task_results IS 'Whole results of tasks, for as long as they can be fetched';
+COMMENT ON TABLE pml.task_results IS 'Whole results of runs and their tasks, for as long as they can be fetched';
 COMMENT ON COLUMN pml.task_results.workflow_id IS 'The run';
-COMMENT ON COLUMN pml.task_results.task_id IS 'The task in it';
+COMMENT ON COLUMN pml.task_results.task_id IS 'The task in it; result: the run itself';
 COMMENT ON COLUMN pml.task_results.org IS 'Organisation';
 COMMENT ON COLUMN pml.task_results.project IS 'Project';
 COMMENT ON COLUMN pml.task_results.actor IS 'The actor that ran it';

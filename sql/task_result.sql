@@ -15,26 +15,24 @@ DECLARE
   task text := coalesce((
     SELECT t.task ->> 'taskId'
     FROM pml.execution_trace e, json_array_elements(e.task_results) WITH ORDINALITY AS t (task, place)
-    WHERE e.workflow_id = pml_result_piece.workflow_id AND e.parent_trace_id IS NULL
-      AND t.task ->> 'node' = pml_result_piece.task_id
+    WHERE e.id = pml_result_piece.workflow_id AND t.task ->> 'node' = pml_result_piece.task_id
     ORDER BY t.place DESC LIMIT 1), task_id);
   kept record;
   content text;
 BEGIN
   PERFORM pml_internal.pml_check_choice('format', coalesce(format, ''), '{raw,pretty}');
   SELECT t.result, t.expires_at INTO kept
-  FROM (SELECT r.result, r.expires_at, r.org, r.project, r.actor FROM pml.task_results r
-        WHERE r.workflow_id = pml_result_piece.workflow_id AND r.task_id = task
-        UNION ALL
-        SELECT given.result::json, w.expires_at, w.org, w.project, w.actor FROM pml.workflow_state w,
-               -- The operators of json decode every string, and fail on U+0000.
-               LATERAL (SELECT (pml_internal.pml_outcome_parts(w.answer::text))[2] AS result) AS given
-        WHERE w.workflow_id = pml_result_piece.workflow_id AND task = 'result' AND given.result IS NOT NULL) AS t
-  WHERE t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() AND t.actor = pml_internal.pml_actor();
+  FROM pml.task_results t
+  WHERE t.workflow_id = pml_result_piece.workflow_id AND t.task_id = task
+    AND t.org = pml_internal.pml_org() AND t.project = pml_internal.pml_project() AND t.actor = pml_internal.pml_actor();
   IF NOT FOUND THEN
     IF NOT EXISTS (SELECT FROM pml.workflow_state w WHERE w.workflow_id = pml_result_piece.workflow_id
                      AND w.org = pml_internal.pml_org() AND w.project = pml_internal.pml_project()
-                     AND w.actor = pml_internal.pml_actor()) THEN
+                     AND w.actor = pml_internal.pml_actor())
+       AND NOT EXISTS (SELECT FROM pml.execution_trace e WHERE e.id = pml_result_piece.workflow_id
+                         AND e.org = pml_internal.pml_org() AND e.project = pml_internal.pml_project()
+                         AND e.user_id = pml_internal.pml_actor()
+                         AND e.executed_at > now() - current_setting('pml.result_ttl')::interval) THEN
       PERFORM pml_internal.pml_workflow_not_found(workflow_id);
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'PM001',

@@ -157,11 +157,13 @@ BEGIN
     WHERE c.fqdn = NEW.id;
   END IF;
 
+  -- What tool lists or the plans of calls are made of.
   IF NEW.record_type = 'capability' AND (
        is_new AND NOT pml_internal.pml_is_unnamed(NEW.display_name)
-       OR NOT is_new AND (NEW.display_name, NEW.description, NEW.parameters_schema, NEW.visibility, NEW.deleted_at)
-          IS DISTINCT FROM (OLD.display_name, OLD.description, OLD.parameters_schema, OLD.visibility, OLD.deleted_at)
-          AND NOT (pml_internal.pml_is_unnamed(OLD.display_name) AND pml_internal.pml_is_unnamed(NEW.display_name))) THEN
+       OR NOT is_new AND (NEW.display_name, NEW.description, NEW.parameters_schema, NEW.parameters_explicit, NEW.version,
+                          NEW.visibility, NEW.deleted_at)
+          IS DISTINCT FROM (OLD.display_name, OLD.description, OLD.parameters_schema, OLD.parameters_explicit, OLD.version,
+                            OLD.visibility, OLD.deleted_at)) THEN
     PERFORM pg_notify('pml_tools_changed', NEW.org || '.' || NEW.project);
   END IF;
   RETURN NULL;
@@ -214,6 +216,7 @@ BEGIN
       AND c.fqdn = OLD.target_fqdn AND c.kind = 'alias'
       -- The names of a record that is being deleted become reserved.
       AND NOT EXISTS (SELECT FROM pml.capability_records r WHERE r.id = OLD.target_fqdn AND r.deleted_at IS NOT NULL);
+    PERFORM pg_notify('pml_tools_changed', OLD.org || '.' || OLD.project);
     RETURN NULL;
   END IF;
   SELECT * INTO target FROM pml.capability_records r WHERE r.id = NEW.target_fqdn FOR KEY SHARE;
@@ -222,6 +225,7 @@ BEGIN
     PERFORM pml_internal.pml_refuse_alias(NEW);
   END IF;
   PERFORM pml_internal.pml_claim_name(NEW.org, NEW.project, NEW.alias, NEW.target_fqdn, 'alias');
+  PERFORM pg_notify('pml_tools_changed', NEW.org || '.' || NEW.project);
   RETURN NULL;
 END
 $$;

@@ -1,42 +1,67 @@
 -- Usage: every call is a row of tool_usage, from which the counts of capabilities follow.
 
+-- Nobody waits for a row that others count in: what was counted is added to the records later (pml_fold_usage).
 CREATE FUNCTION pml_internal.pml_usage_count() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  used record;
 BEGIN
   IF TG_RELID <> 'pml.tool_usage'::regclass THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
-  FOR used IN
-    SELECT u.capability_fqdn, u.org, u.project, count(*) AS uses, count(*) FILTER (WHERE u.success) AS successes,
-           sum(u.duration_ms)::bigint AS latency_ms
-    FROM used_tools u
-    -- Skips restored and imported rows, which were counted before.
-    WHERE u.used_at = now() AND u.capability_fqdn IS NOT NULL
-    GROUP BY u.capability_fqdn, u.org, u.project
-    -- Always in the same order, to avoid deadlocks.
-    ORDER BY u.capability_fqdn
-  LOOP
-    IF split_part(used.capability_fqdn, '.', 1) = used.org AND split_part(used.capability_fqdn, '.', 2) = used.project THEN
-      UPDATE pml.capability_records r
-      SET usage_count = r.usage_count + used.uses, success_count = r.success_count + used.successes,
-          total_latency_ms = r.total_latency_ms + used.latency_ms
-      WHERE r.id = used.capability_fqdn AND r.deleted_at IS NULL;
-    ELSE
-      INSERT INTO pml.capability_usage AS c (capability_fqdn, org, project, uses, successes, latency_ms)
-      VALUES (used.capability_fqdn, used.org, used.project, used.uses, used.successes, used.latency_ms)
-      ON CONFLICT (capability_fqdn, org, project) DO UPDATE
-        SET uses = c.uses + excluded.uses, successes = c.successes + excluded.successes,
-            latency_ms = c.latency_ms + excluded.latency_ms;
-    END IF;
-  END LOOP;
+  INSERT INTO pml.capability_usage (capability_fqdn, uses, successes, latency_ms)
+  SELECT u.capability_fqdn, count(*), count(*) FILTER (WHERE u.success), sum(u.duration_ms)
+  FROM used_tools u
+  -- Skips restored and imported rows, which were counted before.
+  WHERE u.used_at = now() AND u.capability_fqdn IS NOT NULL
+  GROUP BY u.capability_fqdn;
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION pml_internal.pml_usage_count() IS
-  'Trigger: counts calls on the records of the capabilities that were called, or for the other scope that called them';
+COMMENT ON FUNCTION pml_internal.pml_usage_count() IS 'Trigger: counts the calls of capabilities';
+
+CREATE FUNCTION pml_internal.pml_fold_usage(only_of text DEFAULT NULL) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  folded bigint;
+BEGIN
+  WITH held AS MATERIALIZED (
+    SELECT r.id FROM pml.capability_records r
+    WHERE r.id IN (SELECT u.capability_fqdn FROM pml.capability_usage u
+                   WHERE only_of IS NULL OR u.capability_fqdn = only_of)
+    -- Those in use are left to the next time.
+    FOR NO KEY UPDATE SKIP LOCKED),
+  counted AS (
+    DELETE FROM pml.capability_usage u USING held WHERE u.capability_fqdn = held.id RETURNING u.*),
+  sums AS (
+    SELECT c.capability_fqdn, sum(c.uses) AS uses, sum(c.successes) AS successes, sum(c.latency_ms) AS latency_ms
+    FROM counted c GROUP BY c.capability_fqdn)
+  UPDATE pml.capability_records r
+  SET usage_count = r.usage_count + s.uses, success_count = r.success_count + s.successes,
+      total_latency_ms = r.total_latency_ms + s.latency_ms
+  FROM sums s WHERE r.id = s.capability_fqdn;
+  GET DIAGNOSTICS folded = ROW_COUNT;
+  RETURN folded;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_fold_usage(text) IS
+  'Adds what was counted since the last time to the records of capabilities (of all, or of one); returns of how many';
+
+CREATE FUNCTION pml_internal.pml_fold_own_usage(fqdn text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY INVOKER
+  SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- Without a proxy, which folds every second, somebody has to. It locks the record until the transaction ends: nobody may do
+  -- that to another scope. At other isolation levels a concurrent fold would be an error.
+  IF starts_with(fqdn, concat(pml_internal.pml_org(), '.', pml_internal.pml_project(), '.'))
+     AND current_setting('transaction_isolation') = 'read committed'
+     AND (SELECT count(*) FROM (SELECT FROM pml.capability_usage u
+                                WHERE u.capability_fqdn = pml_fold_own_usage.fqdn LIMIT 100) AS few) = 100 THEN
+    PERFORM pml_internal.pml_fold_usage(fqdn);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_fold_own_usage(text) IS 'Folds the counts of a capability of the current scope, if there are many';
 
 CREATE FUNCTION pml_internal.pml_tools_used(report uuid, calls jsonb) RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY INVOKER
@@ -105,7 +130,7 @@ BEGIN ATOMIC
   FROM pml.capability_usage u WHERE u.capability_fqdn = pml_used.fqdn;
 END;
 COMMENT ON FUNCTION pml_internal.pml_used(text, bigint, bigint, bigint) IS
-  'How often a capability was used: by its own scope, as its record says, and by others';
+  'How often a capability was used: what its record says, and what was counted since that was written';
 
 CREATE FUNCTION pml_internal.pml_success_rate(success_count bigint, usage_count bigint) RETURNS numeric
   LANGUAGE sql IMMUTABLE PARALLEL SAFE

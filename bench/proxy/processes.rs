@@ -104,6 +104,15 @@ pub(crate) fn memory(pid: u32) -> (f64, f64) {
     (read("VmRSS:"), read("RssAnon:"))
 }
 
+/// The CPU time that a process has used; none if it is gone.
+pub(crate) fn cpu(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The fields behind the name, which may hold anything.
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+    let ticks: u64 = fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second())
+}
+
 /// The processes under this one whose name begins so.
 pub(crate) fn children(pid: u32, name: &str) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

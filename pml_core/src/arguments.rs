@@ -201,7 +201,8 @@ impl KnownSchema {
 }
 
 /// Text from jsonb is always JSON, so parsing only fails on deep nesting or on a number out of range.
-fn unreadable(what: &str, error: &serde_json::Error) -> ArgumentsError {
+/// The error for JSON that can't be read.
+pub fn unreadable(what: &str, error: &serde_json::Error) -> ArgumentsError {
     ArgumentsError {
         message: format!("{what} can't be read: {error}"),
         detail: None,

@@ -16,6 +16,41 @@ pub fn parts(outcome: &str) -> Vec<String> {
     parts
 }
 
+/// The outcome of a run that succeeded and called nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PlainOutcome<'a> {
+    /// As JSON, or `null`.
+    pub duration_ms: &'a str,
+    pub path: Vec<String>,
+    pub decisions: &'a str,
+    pub result: &'a str,
+}
+
+impl<'a> PlainOutcome<'a> {
+    /// None for outcomes of any other form, and for those whose path or decisions hold what Postgres can't store.
+    pub fn read(outcome: &'a str) -> Option<PlainOutcome<'a>> {
+        let fields: Fields<'a> = serde_json::from_str(outcome).ok()?;
+        let mut plain =
+            PlainOutcome { duration_ms: "null", path: Vec::new(), decisions: "[]", result: "null" };
+        let mut success = false;
+        for (name, value) in fields {
+            let value = value.get();
+            match &*name {
+                "success" => success = value == "true",
+                "result" => plain.result = value,
+                "duration_ms" if value.parse::<f64>().is_ok() => plain.duration_ms = value,
+                "path" => plain.path = serde_json::from_str(value).ok()?,
+                "decisions" if value.starts_with('[') && !value.contains("\\u") => plain.decisions = value,
+                "logs" if value.starts_with('[') => {}
+                "tasks" | "missed_calls" if value == "[]" => {}
+                _ => return None,
+            }
+        }
+        let is_storable = |node: &String| !node.is_empty() && !node.chars().any(char::is_control);
+        (success && plain.path.iter().all(is_storable)).then_some(plain)
+    }
+}
+
 /// A run and its nested runs. Anything of another form is left as it is, for the caller's validation to report.
 fn run<'a>(outcome: &'a str, parts: &mut Vec<String>) -> Cow<'a, str> {
     let Ok(fields) = serde_json::from_str::<Fields<'_>>(outcome) else { return outcome.into() };
@@ -174,6 +209,35 @@ mod tests {
             let parts = super::parts(other);
             assert_eq!(parts.len(), 1, "{other}");
             assert_eq!(parts[0].replace(' ', ""), other.replace(' ', ""));
+        }
+    }
+
+    #[test]
+    fn plain_outcomes_are_those_of_successful_runs_without_calls() {
+        let outcome = r#"{"success":true,"result":{"z": 1, "a":"\u0000"},"duration_ms":1.5,"path":["n1","d\u0031"],
+            "decisions":[{"node":"d1","outcome":"true"}],"tasks":[],"missed_calls":[],"logs":[1]}"#;
+        let plain = PlainOutcome::read(outcome).unwrap();
+        assert_eq!(plain.result, r#"{"z": 1, "a":"\u0000"}"#);
+        assert_eq!((plain.duration_ms, plain.path.join(" ").as_str()), ("1.5", "n1 d1"));
+        assert_eq!(plain.decisions, r#"[{"node":"d1","outcome":"true"}]"#);
+        let least = PlainOutcome { duration_ms: "null", path: vec![], decisions: "[]", result: "null" };
+        assert_eq!(PlainOutcome::read(r#"{"success": true}"#), Some(least));
+        for other in [
+            r#"{"success": false}"#,
+            r#"{"success": true, "error": {}}"#,
+            r#"{"success": true, "tasks": [{}]}"#,
+            r#"{"success": true, "missed_calls": [{}]}"#,
+            r#"{"success": true, "path": [1]}"#,
+            r#"{"success": true, "path": ["a\u0000"]}"#,
+            r#"{"success": true, "decisions": ["\ud800"]}"#,
+            r#"{"success": true, "decisions": {}}"#,
+            r#"{"success": true, "duration_ms": "1"}"#,
+            r#"{"success": true, "fqdn": "x"}"#,
+            "{}",
+            "[]",
+            "x",
+        ] {
+            assert_eq!(PlainOutcome::read(other), None, "{other}");
         }
     }
 

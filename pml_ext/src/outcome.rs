@@ -1,7 +1,7 @@
 //! `sql/outcome.sql`: outcomes of runs and previews of results.
 
 use pgrx::pg_extern;
-use pml_core::outcome;
+use pml_core::outcome::{self, PlainOutcome};
 
 use crate::{
     arguments::json_problem,
@@ -22,6 +22,16 @@ fn pml_outcome_parts(outcome: &str) -> Vec<String> {
         })),
         None => parts,
     }
+}
+
+/// No node of a plain outcome holds this separator.
+const BETWEEN_NODES: &str = "\u{1f}";
+
+#[pg_extern(sql = false)]
+fn pml_plain_outcome(outcome: &str) -> Option<Vec<String>> {
+    let plain = PlainOutcome::read(outcome)?;
+    let path = plain.path.join(BETWEEN_NODES);
+    Some(vec![plain.duration_ms.to_owned(), path, plain.decisions.to_owned(), plain.result.to_owned()])
 }
 
 #[pg_extern(sql = false)]

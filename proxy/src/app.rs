@@ -12,6 +12,7 @@ use crate::{
     limits::{Questions, RunLimits, SubscriptionCounts},
     metrics::{Metrics, Readings},
     notifications::{self, Listener},
+    recorder::Recorder,
     request_state::RequestStates,
     scope::{Identity, Principal},
     tokens::Tokens,
@@ -38,6 +39,7 @@ pub struct App {
     /// How long a client may be disconnected before it counts as gone.
     pub absent: Duration,
     pub metrics: Arc<Metrics>,
+    pub(crate) recorder: Recorder,
     pub(crate) usage: Usage,
     pub(crate) request_states: RequestStates,
     pub lifecycle: Lifecycle,
@@ -57,7 +59,10 @@ impl App {
         let database = Database::new(&config.database, metrics.clone());
         let options = DownstreamOptions { passthrough: config.passthrough, ..DownstreamOptions::default() };
         let servers = Downstreams::new(config.servers, &options);
+        let lifecycle = Lifecycle::default();
+        let recorder = Recorder::start(database.clone(), lifecycle.finishes.clone(), lifecycle.stop.clone());
         let app = Arc::new(App {
+            recorder,
             tools: Catalog::new(database.clone(), servers.clone()),
             tokens: Arc::new(Tokens::new(database.clone())),
             configured: Principal { identity: Identity::Configured, scope: config.scope },
@@ -69,7 +74,7 @@ impl App {
             run_limits: RunLimits::new(config.token_limits),
             usage: Usage::recorded_in(database.clone()),
             request_states: RequestStates::default(),
-            lifecycle: Lifecycle::default(),
+            lifecycle,
             database,
             workers,
             servers,

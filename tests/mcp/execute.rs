@@ -39,10 +39,7 @@ fn code_runs_is_kept_gets_a_name_and_is_a_tool() {
         assert_eq!(text(&direct), "11");
 
         let mut client = database.connect();
-        assert_eq!(
-            client.number("SELECT usage_count FROM pml.capability_records WHERE display_name = 'math:add'"),
-            3
-        );
+        assert_eq!(client.number("SELECT usage_count FROM pml_lookup('math:add')"), 3);
         assert_eq!(
             client.number(
                 "SELECT count(*) FROM pml.tool_usage WHERE server_id = 'pml-capabilities' AND success"
@@ -264,14 +261,12 @@ fn cancelling_stops_the_run_frees_the_slot_and_is_recorded() {
         let agent = Agent::connect(&proxy.url, era);
         let code = "await new Promise(done => setTimeout(done, 29000)); return 1";
         let handle = agent.start_call("pml_execute", json!({"code": code}));
-        let mut client = database.connect();
-        eventually("the run begins", || {
-            (client.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
-        });
+        proxy.runs_code();
         runtime().block_on(handle.cancel(Some("enough".into()))).unwrap();
         // The only slot is free long before the run would have ended.
         let answer = agent.ask("pml_execute", json!({"code": "return 'next'"}));
         assert_eq!(answer["result"], "next", "{era:?}");
+        let mut client = database.connect();
         let message = eventually("the record", || {
             client.text("SELECT min(error_message) FROM pml.execution_trace WHERE NOT success", &[])
         });
@@ -298,9 +293,7 @@ fn a_client_that_goes_away_leaves_a_record() {
         .json(&body);
     let calling = runtime().spawn(request.send());
     let mut sql = database.connect();
-    eventually("the run begins", || {
-        (sql.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
-    });
+    proxy.runs_code();
     calling.abort();
     let message =
         eventually("the record", || sql.text("SELECT min(error_message) FROM pml.execution_trace", &[]));

@@ -19,6 +19,7 @@ mod passthrough;
 mod pooler;
 mod prompts;
 mod questions;
+mod recording;
 mod request_ids;
 mod resources;
 mod safety;

@@ -27,10 +27,7 @@ fn postgres_restarts_in_the_middle_of_a_run() {
     let code = "await new Promise(done => setTimeout(done, 10000)); return 'done'";
     let running = first.start_call("pml_execute", json!({"code": code, "name": "slow:one"}));
     {
-        let mut client = database.connect();
-        eventually("the run begins", || {
-            (client.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
-        });
+        proxy.runs_code();
     }
     cluster.stop();
     // Agents keep their tools.
@@ -47,10 +44,7 @@ fn postgres_restarts_in_the_middle_of_a_run() {
     // Recorded exactly once, and all clients are notified.
     let mut client = database.connect();
     assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 1);
-    assert_eq!(
-        client.number("SELECT usage_count FROM pml.capability_records WHERE display_name = 'slow:one'"),
-        1
-    );
+    assert_eq!(client.number("SELECT usage_count FROM pml_lookup('slow:one')"), 1);
     for (agent, before) in agents.iter().zip(before) {
         agent.hears_of_change(before);
         assert!(agent.tool_names().contains(&"mcp__slow__one".to_owned()));
@@ -75,29 +69,24 @@ fn what_was_answered_survives_a_crash_of_postgres() {
     cluster.start_again();
     let mut client = database.connect();
     assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 2);
-    assert_eq!(
-        client.number("SELECT usage_count FROM pml.capability_records WHERE display_name = 'num:one'"),
-        2
-    );
+    assert_eq!(client.number("SELECT usage_count FROM pml_lookup('num:one')"), 2);
 }
 
 #[test]
-fn a_run_that_postgres_forgot_in_a_crash_is_answered_and_says_so() {
+fn a_run_that_postgres_refuses_to_record_is_answered_and_says_so() {
     let database = Database::new();
     let proxy = Proxy::start(&database);
     let agent = Agent::connect(&proxy.url, Era::Sessions);
     let running = agent.start_call("pml_execute", json!({"code": SLOW, "name": "slow:one"}));
     let mut client = database.connect();
-    // The start of a run isn't flushed, so a crash right after it loses it.
-    eventually("the run begins", || {
-        (client.execute("DELETE FROM pml.workflow_state", &[]).unwrap() == 1).then_some(())
-    });
+    proxy.runs_code();
+    client.batch_execute("REVOKE EXECUTE ON FUNCTION pml_finish_many FROM pml_proxy").unwrap();
     let answer = runtime().block_on(running.await_response()).expect("an answer");
     let ServerResult::CallToolResult(answer) = answer else { panic!("{answer:?}") };
     let answer = answer.structured_content.expect("a structured answer");
     assert_eq!(answer["result"], "done", "{answer}");
     let warning = answer["warning"].as_str().expect("a warning");
-    assert!(warning.contains("isn't recorded") && warning.contains("Workflow not found"), "{warning}");
+    assert!(warning.contains("isn't recorded") && warning.contains("permission denied"), "{warning}");
     assert_eq!(client.number("SELECT count(*) FROM pml.execution_trace"), 0);
     assert!(!agent.tool_names().contains(&"mcp__slow__one".to_owned()));
 }
@@ -138,7 +127,7 @@ fn an_exhausted_pool_is_said_and_passes() {
     // The next run waits for this lock, and holds the only connection.
     let mut client = database.connect();
     let mut lock = client.transaction().unwrap();
-    lock.batch_execute("LOCK TABLE pml.workflow_state").unwrap();
+    lock.batch_execute("LOCK TABLE pml.execution_trace").unwrap();
     let waiting = agent.start_call("pml_execute", json!({"code": "return 2"}));
     let message = eventually("the pool is empty", || {
         let result = agent.call("cap_list", json!({}));
@@ -159,10 +148,7 @@ fn a_killed_worker_hurts_one_run() {
     let agent = Agent::connect(&proxy.url, Era::Sessions);
     let code = "await new Promise(done => setTimeout(done, 20000)); return 1";
     let running = agent.start_call("pml_execute", json!({"code": code}));
-    let mut client = database.connect();
-    eventually("the run begins", || {
-        (client.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
-    });
+    proxy.runs_code();
     // It may not have its process yet.
     eventually("the run is lost", || {
         proxy.kill_workers();
@@ -183,10 +169,7 @@ fn a_killed_proxy_leaves_no_processes_and_no_half_things() {
     agent.ask("pml_execute", json!({"code": "return 1", "name": "num:one"}));
     let code = "await new Promise(done => setTimeout(done, 29000)); return 1";
     let _running = agent.start_call("pml_execute", json!({"code": code, "name": "slow:one"}));
-    let mut client = database.connect();
-    eventually("the run begins", || {
-        (client.number("SELECT count(*) FROM pml.workflow_state WHERE answer IS NULL") == 1).then_some(())
-    });
+    proxy.runs_code();
     let workers = proxy.workers();
     assert!(!workers.is_empty());
     proxy.kill();
@@ -211,10 +194,7 @@ fn a_signal_lets_running_calls_finish() {
         let mut proxy = Proxy::start(&database);
         let agent = Agent::connect(&proxy.url, era);
         let running = agent.start_call("pml_execute", json!({"code": SLOW}));
-        let mut client = database.connect();
-        eventually("the run begins", || {
-            (client.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
-        });
+        proxy.runs_code();
         proxy.signal("TERM");
         let answer = runtime().block_on(running.await_response()).expect("an answer");
         let ServerResult::CallToolResult(answer) = answer else { panic!("{answer:?}") };
@@ -232,9 +212,7 @@ fn the_drain_has_a_deadline() {
     let code = "await new Promise(done => setTimeout(done, 29000)); return 1";
     let _running = agent.start_call("pml_execute", json!({"code": code}));
     let mut client = database.connect();
-    eventually("the run begins", || {
-        (client.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
-    });
+    proxy.runs_code();
     proxy.signal("TERM");
     assert!(proxy.wait().success());
     let message = client.text("SELECT min(error_message) FROM pml.execution_trace", &[]).expect("a record");

@@ -1,7 +1,7 @@
 //! A request's id is on all its log lines, also those about Postgres' warnings and the sandbox.
 
 use pml_tests::{
-    Ask, Database,
+    Database,
     mcp::{Proxy, eventually, runtime},
 };
 use serde_json::{Value, json};
@@ -55,10 +55,7 @@ fn a_dead_worker_is_logged_with_the_request() {
     let proxy = Proxy::start(&database);
     let code = json!({"code": "await new Promise(done => setTimeout(done, 20000)); return 1"});
     let running = runtime().spawn(call(proxy.url.clone(), "killed-run", "pml_execute", code));
-    let mut sql = database.connect();
-    eventually("the run begins", || {
-        (sql.number("SELECT count(*) FROM pml.workflow_state") == 1).then_some(())
-    });
+    proxy.runs_code();
     // It may not have its process yet.
     eventually("the run is lost", || {
         proxy.kill_workers();

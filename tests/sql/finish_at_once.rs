@@ -113,5 +113,9 @@ fn runs_that_call_the_same_in_other_orders_do_not_wait_for_each_other() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     check_counts(&mut db);
-    assert_eq!(db.number("SELECT sum(usage_count)::bigint FROM pml.capability_records"), 6 * 20 * 7);
+    assert_eq!(
+        db.number("SELECT sum(usage_count)::bigint FROM pml.capability_records"),
+        6 * 20 * 7,
+        "folded by check_counts"
+    );
 }

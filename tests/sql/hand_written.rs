@@ -137,7 +137,7 @@ fn references_stay_whole() {
     );
     let refused = [
         ("PM001", "INSERT INTO pml.capability_dependencies (from_fqdn, to_fqdn) SELECT id, 'a.b.c.d.e' FROM pml.capability_records"),
-        ("PM001", "INSERT INTO pml.capability_usage VALUES ('a.b.c.d.e', 'x', 'y', 1, 1, 1)"),
+        ("PM001", "INSERT INTO pml.capability_usage (capability_fqdn, uses, successes, latency_ms) VALUES ('a.b.c.d.e', 1, 1, 1)"),
         ("PM001", "INSERT INTO pml.capability_rename_history (capability_id, new_name) VALUES ('a.b.c.d.e', 'x')"),
         ("PM004", "INSERT INTO pml.capability_aliases (org, project, alias, target_fqdn) VALUES ('local', 'default', 'x:y', 'a.b.c.d.e')"),
         ("PM001", "INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms) VALUES ('local', 'default', 'me', 's', 't', 'a.b.c.d.e', true, 1)"),

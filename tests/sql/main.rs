@@ -16,6 +16,7 @@ mod errors;
 mod expire;
 mod finish;
 mod finish_at_once;
+mod finish_many;
 mod fork;
 mod functions;
 mod hand_written;

@@ -245,6 +245,16 @@ impl World {
                 odd.push(format!("'{}{}'::{kind}", "[".repeat(1000), "]".repeat(1000)));
                 odd
             }
+            "uuid[]" => {
+                let mut odd = cast(&["'{}'", "'{NULL}'", "ARRAY[gen_random_uuid(), gen_random_uuid()]"]);
+                odd.push(format!("'{{{{{0}}}}}'::uuid[]", self.workflow));
+                odd
+            }
+            "jsonb[]" => {
+                let mut odd = cast(&["'{}'", "'{NULL}'", "'{{1}}'", "'[5:5]={1}'"]);
+                odd.extend(JSONS.iter().map(|value| format!("ARRAY[{}::jsonb]", quoted(value))));
+                odd
+            }
             "uuid" => cast(&["gen_random_uuid()", &quoted(&self.workflow)]),
             "text[]" => cast(&[
                 "'{}'",
@@ -274,6 +284,16 @@ impl World {
 
     /// A value with which the function does what it is for.
     fn good(&self, function: &str, parameter: &Parameter) -> String {
+        if parameter.kind.ends_with("[]") && function == "pml_finish_many" {
+            let element = match parameter.name.as_str() {
+                "workflow_ids" => "00000000-0000-7000-8000-000000000001",
+                "contexts" => r#"{"hash": "x"}"#,
+                "outcomes" => r#"{"success": true, "result": 1}"#,
+                "args" => "{}",
+                _ => "local",
+            };
+            return format!("ARRAY[{}]::{}", quoted(element), parameter.kind);
+        }
         let value = match (function, parameter.name.as_str(), parameter.kind.as_str()) {
             ("pml_rename", "name", _) => "known:one",
             ("pml_fork", "source", _) | ("pml_callable", "name", _) => "known:one",

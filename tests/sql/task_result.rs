@@ -107,7 +107,7 @@ fn an_expired_result_is_said_to_be() {
     let error = db.refusal(&format!("SELECT pml_task_result('{workflow}', 't1')"));
     assert_eq!((error.code().code(), error.message()), ("PM001", expired.as_str()));
     // And after the row itself has gone.
-    db.batch_execute("DELETE FROM pml.task_results; DELETE FROM pml.workflow_state").unwrap();
+    db.batch_execute("DELETE FROM pml.task_results; DELETE FROM pml.workflow_state; UPDATE pml.execution_trace SET executed_at = now() - interval '2 hours'").unwrap();
     assert_eq!(db.refusal(&format!("SELECT pml_task_result('{workflow}', 't1')")).message(), expired);
     assert_eq!(
         db.refusal(&format!("SELECT pml_finish('{workflow}', '{{\"success\": true}}')")).message(),
@@ -124,7 +124,8 @@ fn how_long_results_are_kept_can_be_set() {
         db.number(
             "SELECT count(*) FROM pml.task_results WHERE expires_at = created_at + interval '2 minutes'"
         ),
-        1
+        2,
+        "of the run, and of its task"
     );
     let plan = db.begin(&json!({"code": "return 2"}));
     assert_eq!(db.number(&format!("SELECT count(*) FROM pml.workflow_state WHERE workflow_id = '{}' AND expires_at = created_at + interval '5 minutes'", plan["workflow_id"].as_str().unwrap())), 1);

@@ -1,11 +1,13 @@
 //! Errors between the proxy and Postgres. The only file that reads SQLSTATEs.
 
 use deadpool::managed::{PoolError, TimeoutType};
+use pml_core::arguments::ArgumentsError;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_postgres::error::SqlState;
 
 /// An error that the extension raised about the request itself.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     pub code: String,
@@ -23,6 +25,21 @@ impl Refusal {
     /// There is no such tool, and the name doesn't have the form of a capability's tool either.
     pub fn is_unknown_tool(&self) -> bool {
         self.code == "PM008"
+    }
+
+    /// Postgres can't hold U+0000, neither in text nor in JSON.
+    pub(super) fn in_our_terms(self) -> Refusal {
+        let unstorable = [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE];
+        if !unstorable.iter().any(|code| code.code() == self.code) {
+            return self;
+        }
+        Refusal {
+            message: "The request contains a character that can't be stored: U+0000 (\\u0000 in JSON)"
+                .to_owned(),
+            detail: None,
+            hint: Some("Remove it; inside a string of code, write the escape \\0 instead.".to_owned()),
+            code: self.code,
+        }
     }
 
     /// Message, detail and hint as text.
@@ -47,6 +64,13 @@ impl Refusal {
             }
         }
         error
+    }
+}
+
+impl From<ArgumentsError> for Refusal {
+    fn from(ArgumentsError { message, detail, hint }: ArgumentsError) -> Refusal {
+        let code = SqlState::INVALID_PARAMETER_VALUE.code().to_owned();
+        Refusal { code, message, detail, hint: Some(hint) }
     }
 }
 
@@ -143,22 +167,15 @@ pub(super) fn statement_error(error: &tokio_postgres::Error) -> DatabaseError {
     ) {
         return DatabaseError::NotReady(format!("{}.", refusal.message()));
     }
-    // Postgres can't hold U+0000, neither in text nor in JSON.
-    if matches!(*code, SqlState::UNTRANSLATABLE_CHARACTER | SqlState::CHARACTER_NOT_IN_REPERTOIRE) {
-        return DatabaseError::Refused(Refusal {
+    DatabaseError::Refused(
+        Refusal {
             code: code.code().to_owned(),
-            message: "The request contains a character that can't be stored: U+0000 (\\u0000 in JSON)"
-                .to_owned(),
-            detail: None,
-            hint: Some("Remove it; inside a string of code, write the escape \\0 instead.".to_owned()),
-        });
-    }
-    DatabaseError::Refused(Refusal {
-        code: code.code().to_owned(),
-        message: refusal.message().to_owned(),
-        detail: refusal.detail().map(str::to_owned),
-        hint: refusal.hint().map(str::to_owned),
-    })
+            message: refusal.message().to_owned(),
+            detail: refusal.detail().map(str::to_owned),
+            hint: refusal.hint().map(str::to_owned),
+        }
+        .in_our_terms(),
+    )
 }
 
 /// The root cause; the outer errors only say "error connecting to server".

@@ -13,7 +13,6 @@ use std::{sync::Arc, time::Duration};
 use backon::{ExponentialBuilder, Retryable};
 use deadpool::managed::{Object, Pool};
 use deadpool_postgres::{Runtime, Timeouts};
-use futures_util::future::join;
 use tokio::{
     sync::OnceCell,
     time::{Instant, timeout},
@@ -23,7 +22,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use pml_worker::{Counts, FairGate, Shares};
+use pml_worker::{Counts, FairGate, Permit, Shares};
 
 use crate::{backoff::pauses, config::DatabaseConfig, metrics::Metrics, scope::Caller};
 use connect::Manager;
@@ -31,7 +30,7 @@ pub use error::{DatabaseError, Refusal};
 use error::{Retry, connect_error, statement_error};
 pub use hearing::{SILENT_ADVICE, Unheard, hears};
 pub use listen::{NotificationHandler, listen};
-pub use statements::{Begun, TokenRow, ToolRow};
+pub use statements::{EndedRun, TokenRow, ToolRow};
 
 /// A value and its type, because statements aren't prepared.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -46,12 +45,7 @@ const LONGEST_STATEMENT: Duration = Duration::from_secs(60);
 pub(crate) enum Repeat {
     Harmless,
     Never,
-    /// Harmless, and complete when its asynchronous commit is on disk.
-    UntilOnDisk,
 }
-
-/// Its commit flushes the WAL, and with it all earlier commits; it locks nothing.
-const FLUSH: &str = "SELECT pg_catalog.pg_logical_emit_message(true, 'pml', '')";
 
 /// A tenant alone gets half of the connections; the rest is for tenants that come meanwhile. (With a quarter, eight clients
 /// of one tenant made 12 % fewer calls a second.) With others it gets a sixteenth: concurrent statements of one tenant make
@@ -105,7 +99,7 @@ impl Database {
 
     /// Whether Postgres answers now.
     pub async fn ping(&self) -> Result<(), DatabaseError> {
-        self.once("SELECT 1", &[], Repeat::Harmless).await.map(drop)
+        self.once("SELECT 1", &[]).await.map(drop)
     }
 
     /// Runs a statement whose parameters `$1` to `$4` are the caller's scope and request id.
@@ -124,10 +118,15 @@ impl Database {
             (&caller.request_id, Type::TEXT),
         ];
         parameters.extend(further.iter().cloned());
-        let turn = timeout(self.patience, self.turns.enter(&scope.tenant(), 0)).await;
-        // The gate is never closed and its queue is unbounded.
-        let _turn = turn.ok().and_then(Result::ok).ok_or(DatabaseError::Busy)?;
+        let _turn = self.turn(caller).await?;
         self.patiently(statement, &parameters, repeat).await
+    }
+
+    /// The turn of the caller's tenant.
+    async fn turn(&self, caller: &Caller) -> Result<Permit, DatabaseError> {
+        let turn = timeout(self.patience, self.turns.enter(&caller.scope().tenant(), 0)).await;
+        // The gate is never closed and its queue is unbounded.
+        turn.ok().and_then(Result::ok).ok_or(DatabaseError::Busy)
     }
 
     /// Retries while Postgres can't be reached, as long as the patience lasts.
@@ -138,7 +137,7 @@ impl Database {
         repeat: Repeat,
     ) -> Result<Vec<Row>, DatabaseError> {
         let deadline = Instant::now() + self.patience;
-        let once = || async { self.once(&statement(self.schema().await?), parameters, repeat).await };
+        let once = || async { self.once(&statement(self.schema().await?), parameters).await };
         once.retry(RETRIES)
             .when(|error: &DatabaseError| {
                 self.metrics.database_error(error.kind());
@@ -159,7 +158,7 @@ impl Database {
                 let query = "SELECT quote_ident(n.nspname), has_schema_privilege(n.oid, 'USAGE'), current_user::text \
                              FROM pg_catalog.pg_extension e \
                              JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pml'";
-                match self.once(query, &[], Repeat::Harmless).await?.first() {
+                match self.once(query, &[]).await?.first() {
                     Some(row) => usable_schema(row),
                     None => Err(DatabaseError::NotReady("the extension pml isn't installed in it.".into())),
                 }
@@ -167,26 +166,12 @@ impl Database {
             .await
     }
 
-    async fn once(
-        &self,
-        statement: &str,
-        parameters: &[Parameter<'_>],
-        repeat: Repeat,
-    ) -> Result<Vec<Row>, DatabaseError> {
+    async fn once(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, DatabaseError> {
         let patience = Some(self.patience);
         let timeouts = Timeouts { wait: patience, create: patience, recycle: patience };
         let client = self.pool.timeout_get(&timeouts).await?;
         let _serving = client.serve_current_request();
-        let asking = async {
-            let rows = client.query_typed(statement, parameters);
-            if repeat != Repeat::UntilOnDisk {
-                return rows.await;
-            }
-            // Pipelined, in one round trip.
-            let (rows, flushed) = join(rows, client.query_typed(FLUSH, &[])).await;
-            flushed.and(rows)
-        };
-        match timeout(LONGEST_STATEMENT, asking).await {
+        match timeout(LONGEST_STATEMENT, client.query_typed(statement, parameters)).await {
             Ok(rows) => rows.map_err(|error| {
                 let error = statement_error(&error);
                 if matches!(error, DatabaseError::NotReady(_)) {

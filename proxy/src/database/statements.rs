@@ -12,11 +12,30 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 
-use super::{Database, DatabaseError, Parameter, Repeat, statement_error};
+use super::{Database, DatabaseError, Parameter, Refusal, Repeat, statement_error};
 use crate::scope::{Caller, Identity, Principal, Scope};
 
-/// The plan that `pml_begin` made.
-pub type Begun = Box<RawValue>;
+/// A run that has ended, as `pml_finish_many` takes it.
+#[derive(Debug)]
+pub struct EndedRun {
+    pub workflow: Uuid,
+    pub caller: Caller,
+    pub intent: Option<String>,
+    pub args: pml_worker::Json,
+    /// From its plan.
+    pub context: pml_worker::Json,
+    pub outcome: String,
+    /// How many calls it made.
+    pub calls: usize,
+    /// Whether it brought code that may become a capability.
+    pub keeps_code: bool,
+}
+
+impl EndedRun {
+    pub(crate) fn bytes(&self) -> usize {
+        self.args.get().len() + self.context.get().len() + self.outcome.len()
+    }
+}
 
 /// A row of `pml_tools`.
 #[derive(Debug)]
@@ -38,11 +57,6 @@ pub type TokenRow = Value;
 
 fn as_caller(schema: &str, call: &str) -> String {
     format!("SELECT {schema}.{call} FROM {schema}.pml_act_as($1, $2, $3, $4)")
-}
-
-/// As [`as_caller`], with an asynchronous commit: neither the caller nor those who wait for its locks wait for the disk.
-fn as_caller_at_once(schema: &str, call: &str) -> String {
-    format!("{}, pg_catalog.set_config('synchronous_commit', 'off', true)", as_caller(schema, call))
 }
 
 fn column<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, DatabaseError> {
@@ -76,25 +90,76 @@ impl Database {
         Ok(answer)
     }
 
-    /// May be repeated, because nothing has run yet and an unused workflow expires. It doesn't wait for the disk: if
-    /// Postgres crashes right after it, the workflow is lost.
-    pub async fn begin(&self, caller: &Caller, request: &Value) -> Result<Begun, DatabaseError> {
-        let statement = |schema: &str| as_caller_at_once(schema, "pml_begin($5)");
+    /// What to do for a request. Writes nothing.
+    pub async fn plan(&self, caller: &Caller, request: &Value) -> Result<Box<RawValue>, DatabaseError> {
+        let statement = |schema: &str| {
+            format!(
+                "SELECT CASE WHEN acting THEN {schema}.pml_plan($5) END \
+                 FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting"
+            )
+        };
         self.json_by(caller, statement, &[(&Json(request), Type::JSONB)], Repeat::Harmless).await
     }
 
-    /// Idempotent. All runs of a capability are counted in one row, so a second transaction, which locks nothing, waits for
-    /// the disk.
-    pub async fn finish(
+    /// Records ended runs in one transaction: the answer of each. Idempotent. `in_turn`: in the turn of the first one's
+    /// tenant.
+    pub async fn finish_many(
         &self,
-        caller: &Caller,
-        workflow: Uuid,
-        outcome: &RawValue,
-    ) -> Result<Value, DatabaseError> {
-        let parameters: [Parameter<'_>; 2] = [(&workflow, Type::UUID), (&Json(outcome), Type::JSON)];
-        let statement = |schema: &str| as_caller_at_once(schema, "pml_finish($5, $6)");
-        let answer = self.json_by(caller, statement, &parameters, Repeat::UntilOnDisk).await?;
-        Ok(aside_if_large(answer.get().len(), || serde_json::from_str(answer.get()).unwrap_or(Value::Null)))
+        runs: &[&EndedRun],
+        in_turn: bool,
+    ) -> Result<Vec<Result<Value, DatabaseError>>, DatabaseError> {
+        let _turn = match runs.first().filter(|_| in_turn) {
+            Some(run) => Some(self.turn(&run.caller).await?),
+            None => None,
+        };
+        fn each<'r, T>(runs: &[&'r EndedRun], field: impl Fn(&'r EndedRun) -> T) -> Vec<T> {
+            runs.iter().map(|run| field(run)).collect()
+        }
+        let workflows = each(runs, |run| run.workflow);
+        let orgs = each(runs, |run| run.caller.scope().org.as_str());
+        let projects = each(runs, |run| run.caller.scope().project.as_str());
+        let actors = each(runs, |run| run.caller.scope().actor.as_str());
+        let request_ids = each(runs, |run| run.caller.request_id.as_str());
+        let intents = each(runs, |run| run.intent.as_deref());
+        let args = each(runs, |run| run.args.get());
+        let contexts = each(runs, |run| run.context.get());
+        let outcomes = each(runs, |run| run.outcome.as_str());
+        let parameters: [Parameter<'_>; 9] = [
+            (&workflows, Type::UUID_ARRAY),
+            (&orgs, Type::TEXT_ARRAY),
+            (&projects, Type::TEXT_ARRAY),
+            (&actors, Type::TEXT_ARRAY),
+            (&request_ids, Type::TEXT_ARRAY),
+            (&intents, Type::TEXT_ARRAY),
+            (&args, Type::TEXT_ARRAY),
+            (&contexts, Type::TEXT_ARRAY),
+            (&outcomes, Type::TEXT_ARRAY),
+        ];
+        let statement = |schema: &str| {
+            format!("SELECT * FROM {schema}.pml_finish_many($1, $2, $3, $4, $5, $6, $7, $8::jsonb[], $9)")
+        };
+        let rows = self.patiently(statement, &parameters, Repeat::Harmless).await?;
+        let lost = || Err(DatabaseError::NotReady("pml_finish_many left out a run.".into()));
+        let mut answers: Vec<_> = runs.iter().map(|_| lost()).collect();
+        for row in &rows {
+            let place: i64 = column(row, "place")?;
+            let answer: Option<Json<Value>> = column(row, "answer")?;
+            let refusal: Option<Json<Refusal>> = column(row, "refusal")?;
+            let at = usize::try_from(place - 1).ok().and_then(|at| answers.get_mut(at));
+            let Some(slot) = at else { continue };
+            *slot = match (answer, refusal) {
+                (Some(Json(answer)), _) => Ok(answer),
+                (None, Some(Json(refusal))) => Err(DatabaseError::Refused(refusal.in_our_terms())),
+                (None, None) => lost(),
+            };
+        }
+        Ok(answers)
+    }
+
+    /// Adds what was counted to the records of capabilities.
+    pub(crate) async fn fold_usage(&self) -> Result<(), DatabaseError> {
+        let statement = |schema: &str| format!("SELECT {schema}.pml_fold_usage()");
+        self.patiently(statement, &[], Repeat::Never).await.map(drop)
     }
 
     /// What to run for a capability that code names only at run time; an empty object if there is none.
@@ -247,7 +312,7 @@ impl Database {
         let statement =
             "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, $2)";
         let parameters: [Parameter<'_>; 2] = [(&channel, Type::TEXT), (&payload, Type::TEXT)];
-        self.once(statement, &parameters, Repeat::Harmless).await.map(drop)
+        self.once(statement, &parameters).await.map(drop)
     }
 
     /// What the doctor checks about server and role.
@@ -262,7 +327,7 @@ impl Database {
              'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
              'admin', (SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'pml_admin'), \
              'proxy', (SELECT pg_has_role(current_user, oid, 'member') FROM pg_roles WHERE rolname = 'pml_proxy'))";
-        let rows = self.once(query, &[], Repeat::Harmless).await?;
+        let rows = self.once(query, &[]).await?;
         rows.first().map_or(Ok(Value::Null), |row| row.try_get(0).map_err(|error| statement_error(&error)))
     }
 }

@@ -1,15 +1,22 @@
 //! Begins a client's call: gets its plan from Postgres and carries it out.
 
+use std::sync::Arc;
+
+use pml_worker::Json;
 use rmcp::model::{CallToolResponse, CallToolResult, ErrorData, JsonObject};
 use serde_json::{Value, json};
 
-use super::{Job, Plan, tool::call_tool};
+use super::{Job, code::Invocation, tool::call_tool};
 use crate::{
-    database::DatabaseError,
+    database::{DatabaseError, Refusal},
     downstream::{Call, CallBody, Input, ToolAnswer},
     limits::{LimitReached, RunPermit},
+    plan::{Plan, RunPlan, ServerTool},
     request_state::StateError,
-    tools::{answer, cache::ServerTool},
+    tools::{
+        answer,
+        cache::{Callee, Moment},
+    },
 };
 
 /// The prefix of all tools that are listed for servers and capabilities.
@@ -17,14 +24,14 @@ const WIRE_PREFIX: &str = "mcp__";
 
 /// `pml_execute`: code, a capability by name, or an intent.
 pub(crate) async fn execute(job: Job, mut request: JsonObject) -> Result<CallToolResponse, CallFailure> {
-    // `pml_begin` takes these from proxies only.
+    // `pml_plan` takes these from proxies only.
     if let Some(key) = ["tool", "servers"].into_iter().find(|key| request.contains_key(*key)) {
         return Ok(answer::failure(format!("pml_execute has no argument \"{key}\".")).into());
     }
     request.insert("servers".into(), json!(job.app.tools.server_names));
     let learns = brings_code(&request);
     let work = |job: Job| async move {
-        let answer = begin_and_run(job.clone(), Value::Object(request), Input::default()).await;
+        let answer = begin_and_run(job.clone(), request).await;
         if learns {
             job.app.tools.invalidate(job.caller.scope());
         }
@@ -125,16 +132,21 @@ impl From<StateError> for CallFailure {
     }
 }
 
-/// Looks the name up in Postgres, and caches it if it is a server's tool.
+/// Calls what the name stands for. Postgres is asked if that isn't cached.
 async fn begin_and_call(
     job: Job,
     name: String,
     arguments: JsonObject,
     input: Input,
 ) -> Result<Outcome, CallFailure> {
-    let request = json!({"tool": name, "args": arguments, "servers": job.app.tools.server_names});
-    let mut asked = job.app.tools.cache.moment();
     let permit = job.begin_run(false)?;
+    let callee = Callee::WireName(name.clone());
+    let given = Given { args: Json::from(Value::Object(arguments)), ..Given::default() };
+    if let Some(plan) = given.is_storable().then(|| job.known(&callee)).flatten() {
+        return invoke(job, plan, given, &permit).await;
+    }
+    let request = json!({"tool": name, "args": given.args, "servers": job.app.tools.server_names});
+    let mut asked = job.app.tools.cache.moment();
     let mut planned = plan(&job, &request).await;
     // The tools of this project may not be registered yet.
     let is_unknown = matches!(&planned, Err(DatabaseError::Refused(refusal)) if refusal.is_not_found() || refusal.is_unknown_tool());
@@ -143,12 +155,56 @@ async fn begin_and_call(
         asked = job.app.tools.cache.moment();
         planned = plan(&job, &request).await;
     }
-    let plan = planned?;
-    if let Plan::Tool(call) = &plan {
-        let tool = ServerTool { server: call.server.clone(), tool: call.tool.clone() };
-        job.app.tools.cache.keep_server_tool(job.caller.scope(), name, tool, asked);
+    match planned? {
+        Plan::Run(plan) => invoke(job.clone(), job.keep(callee, plan, asked), given, &permit).await,
+        Plan::Tool(ServerTool { server, tool }) => {
+            let known = ServerTool { server: server.clone(), tool: tool.clone() };
+            job.app.tools.cache.keep_server_tool(job.caller.scope(), name, known, asked);
+            let body = CallBody::Parsed(given.args.parse().ok());
+            call_tool(&job, &Call { server, tool, body }, input).await.map(Outcome::Tool)
+        }
+        Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
     }
-    carry_out(job, plan, input, &permit).await
+}
+
+/// What a request gives besides saying what to run.
+struct Given {
+    args: Json,
+    intent: Option<String>,
+    timeout_ms: Option<u64>,
+}
+
+impl Default for Given {
+    fn default() -> Given {
+        Given { args: Json::from(json!({})), intent: None, timeout_ms: None }
+    }
+}
+
+impl Given {
+    /// Of a request that Postgres has validated.
+    fn of(request: &mut JsonObject) -> Given {
+        let args = request.remove("args").filter(|args| !args.is_null());
+        let intent = request.get("intent").and_then(Value::as_str).map(str::to_owned);
+        let timeout_ms = request.get("options").and_then(|options| options["timeout"].as_u64());
+        Given { args: Json::from(args.unwrap_or_else(|| json!({}))), intent, timeout_ms }
+    }
+
+    /// Whether it surely has no U+0000, which Postgres refuses when it is asked for a plan.
+    fn is_storable(&self) -> bool {
+        !self.args.get().contains("\\u0000") && !self.intent.as_ref().is_some_and(|text| text.contains('\0'))
+    }
+}
+
+/// The capability that a request calls, if it gives nothing else that Postgres has to validate.
+fn simple_callee(request: &JsonObject) -> Option<Callee> {
+    let is_simple = |(key, value): (&String, &Value)| match key.as_str() {
+        "capability" | "intent" => value.is_string(),
+        "args" => value.is_object(),
+        "servers" => true,
+        _ => false,
+    };
+    let spec = request.get("capability")?.as_str()?;
+    (!spec.is_empty() && request.iter().all(is_simple)).then(|| Callee::Spec(spec.to_owned()))
 }
 
 /// Whether the request brings new code, rather than calling a capability.
@@ -156,33 +212,72 @@ fn brings_code(request: &JsonObject) -> bool {
     request.contains_key("code") || request.contains_key("source")
 }
 
-async fn begin_and_run(job: Job, request: Value, input: Input) -> Result<Outcome, CallFailure> {
-    let keeps_code = request.as_object().is_some_and(brings_code);
+async fn begin_and_run(job: Job, mut request: JsonObject) -> Result<Outcome, CallFailure> {
+    let keeps_code = brings_code(&request);
     let permit = job.begin_run(keeps_code)?;
     if keeps_code {
-        let code = || [&request["code"], &request["source"], &request["name"]].map(Value::to_string).concat();
+        let texts =
+            ["code", "source", "name"].map(|key| request.get(key).map_or_else(String::new, Value::to_string));
         tokio::select! {
-            () = job.app.tools.register_servers_in(&job.caller, code) => {}
+            () = job.app.tools.register_servers_in(&job.caller, || texts.concat()) => {}
             () = job.cancel.cancelled() => {}
         }
     }
-    let plan = plan(&job, &request).await?;
-    carry_out(job, plan, input, &permit).await
+    let callee = simple_callee(&request);
+    if let Some(plan) = callee.as_ref().and_then(|callee| job.known(callee)) {
+        let given = Given::of(&mut request);
+        if given.is_storable() {
+            return invoke(job, plan, given, &permit).await;
+        }
+        request.insert("args".into(), given.args.parse().unwrap_or_default());
+    }
+    let asked = job.app.tools.cache.moment();
+    let request = Value::Object(request);
+    let planned = plan(&job, &request).await?;
+    let Value::Object(mut request) = request else { unreachable!("it was an object") };
+    match planned {
+        Plan::Run(plan) => {
+            let plan = match callee {
+                Some(callee) => job.keep(callee, plan, asked),
+                None => Arc::from(plan),
+            };
+            invoke(job, plan, Given::of(&mut request), &permit).await
+        }
+        Plan::Tool(ServerTool { server, tool }) => {
+            let body = CallBody::Parsed(request.get("args").and_then(Value::as_object).cloned());
+            call_tool(&job, &Call { server, tool, body }, Input::default()).await.map(Outcome::Tool)
+        }
+        Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
+    }
 }
 
 async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {
-    let begun = job.app.database.begin(&job.caller, request).await?;
-    let mut plan = Plan::parse(&begun)
-        .map_err(|error| DatabaseError::NotReady(format!("pml_begin gave an unreadable plan ({error}).")))?;
-    plan.keep_args(&request["args"]);
-    Ok(plan)
+    let planned = job.app.database.plan(&job.caller, request).await?;
+    Plan::parse(&planned)
+        .map_err(|error| DatabaseError::NotReady(format!("pml_plan gave an unreadable plan ({error}).")))
 }
 
-async fn carry_out(job: Job, plan: Plan, input: Input, permit: &RunPermit) -> Result<Outcome, CallFailure> {
-    match plan {
-        Plan::Run(plan) => Ok(Outcome::Answer(job.run(plan, permit).await?)),
-        Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
-        Plan::Tool(call) => call_tool(&job, &call, input).await.map(Outcome::Tool),
+async fn invoke(
+    job: Job,
+    plan: Arc<RunPlan>,
+    given: Given,
+    permit: &RunPermit,
+) -> Result<Outcome, CallFailure> {
+    let Given { args, intent, timeout_ms } = given;
+    let args = plan.checked(args).map_err(|error| DatabaseError::Refused(Refusal::from(error)))?;
+    Ok(Outcome::Answer(job.run(Invocation { plan, args, intent, timeout_ms }, permit).await?))
+}
+
+impl Job {
+    /// The cached plan for calls of a capability.
+    fn known(&self, callee: &Callee) -> Option<Arc<RunPlan>> {
+        self.app.tools.cache.plan(self.caller.scope(), callee)
+    }
+
+    fn keep(&self, callee: Callee, plan: Box<RunPlan>, asked: Moment) -> Arc<RunPlan> {
+        let plan: Arc<RunPlan> = Arc::from(plan);
+        self.app.tools.cache.keep_plan(self.caller.scope(), callee, plan.clone(), asked);
+        plan
     }
 }
 

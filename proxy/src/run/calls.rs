@@ -9,7 +9,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use pml_core::arguments::{self, ArgumentsError};
 use pml_worker::{Call, CallError, CallHandler, CallKind, Json, Outcome};
 use rmcp::model::{CallToolResponse, CallToolResult};
 use serde_json::{Value, json};
@@ -18,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     outcome::{RunOutcome, Task, TaskKind, millis},
-    plan::{Callable, Nested, RunPlan},
     progress::{Step, Steps},
 };
 use crate::{
     app::App,
     downstream::{self, CallBody, CallContext, CallingClient, Input, Progress, ToolAnswer},
+    plan::{Callable, Nested, RunPlan, checked},
     scope::Caller,
 };
 
@@ -32,7 +31,7 @@ pub(super) struct RunContext {
     pub app: Arc<App>,
     pub caller: Caller,
     pub client: Option<CallingClient>,
-    pub plan: Box<RunPlan>,
+    pub plan: Arc<RunPlan>,
     pub steps: Steps,
     pub cancel: CancellationToken,
     pub found: DynamicCapabilities,
@@ -273,20 +272,14 @@ impl<'s> Calls<'s> {
     }
 }
 
-/// The arguments, checked against the capability's schema, with the defaults of a declared one.
+/// The arguments of a nested call.
 fn checked_args(call: &Call, nested: &Nested) -> Result<Json, CallError> {
-    let Some(schema) = &nested.parameters_schema else { return Ok(call.args.clone()) };
-    let refused = |error: ArgumentsError| {
-        let detail = error.detail.map_or_else(String::new, |detail| format!("\n{detail}"));
-        CallError::new(format!("{}{detail}\n{}", error.message, error.hint))
-    };
-    if !nested.parameters_explicit {
-        return arguments::validate(schema.get(), call.args.get())
-            .map(|()| call.args.clone())
-            .map_err(refused);
-    }
-    let merged = arguments::check(schema.get(), call.args.get()).map_err(refused)?;
-    Json::from_text(merged).map_err(|error| CallError::new(error.to_string()))
+    checked(call.args.clone(), nested.parameters_schema.as_ref(), nested.parameters_explicit).map_err(
+        |error| {
+            let detail = error.detail.map_or_else(String::new, |detail| format!("\n{detail}"));
+            CallError::new(format!("{}{detail}\n{}", error.message, error.hint))
+        },
+    )
 }
 
 impl CallHandler for Calls<'_> {

@@ -1,32 +1,46 @@
 //! Runs the code of a plan in the sandbox.
 
 use std::{
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
 use pml_worker::{Call, CallError, CallHandler, Json, Limits, Run};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
-    Job, RunPlan, Step,
+    Job, Step,
     begin::CallFailure,
     calls::{Calls, DynamicCapabilities, RunContext},
     outcome::{RunErrorKind, RunOutcome},
 };
-use crate::limits::{LimitReached, RunPermit};
+use crate::{
+    limits::{LimitReached, RunPermit},
+    plan::RunPlan,
+};
 
 /// Results of this size are handled one at a time for each tenant.
 const LARGE_RESULT: usize = 512 * 1024;
 
+/// A plan with what was given for this run.
+pub(super) struct Invocation {
+    pub plan: Arc<RunPlan>,
+    pub args: Json,
+    pub intent: Option<String>,
+    pub timeout_ms: Option<u64>,
+}
+
 impl Job {
     /// Runs a plan and records its outcome; the answer is that of `pml_execute`.
-    pub(super) async fn run(self, plan: Box<RunPlan>, permit: &RunPermit) -> Result<Value, CallFailure> {
-        let workflow = plan.workflow_id;
-        let limits = limits(&self.app.limits, plan.timeout_ms);
+    pub(super) async fn run(self, invocation: Invocation, permit: &RunPermit) -> Result<Value, CallFailure> {
+        // Sorts by time: what is recorded together is stored together.
+        let workflow = Uuid::now_v7();
+        let limits = limits(&self.app.limits, invocation.timeout_ms);
         let tenant = self.caller.scope().tenant();
+        let plan = &invocation.plan;
         let run = Run::new(tenant.clone(), plan.executable.clone())
-            .with_args(plan.args.clone())
+            .with_args(invocation.args.clone())
             .with_names(plan.names())
             .with_limits(limits)
             .with_cpu_meter(permit.cpu.clone());
@@ -34,7 +48,7 @@ impl Job {
             app: self.app.clone(),
             caller: self.caller.clone(),
             client: self.client.clone(),
-            plan,
+            plan: plan.clone(),
             steps: self.steps.clone(),
             cancel: self.cancel.clone(),
             found: DynamicCapabilities::default(),
@@ -88,7 +102,7 @@ impl Job {
         if let Some(error) = outcome.error.as_ref().filter(|error| error.is_sandbox_failure()) {
             tracing::warn!(%workflow, error = error.message, "a sandbox process was lost");
         }
-        Ok(self.record(workflow, &shared.plan, outcome).await?)
+        Ok(self.record(workflow, &invocation, outcome).await)
     }
 }
 

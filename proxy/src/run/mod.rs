@@ -1,14 +1,12 @@
 //! Runs clients' calls: gets the plan from Postgres, runs code in the sandbox or calls a server's tool, records the outcome.
 //!
-//! A call is its own task, which continues when its client disconnects. It is recorded exactly once: `pml_finish` is
-//! idempotent and retried until Postgres has taken it.
+//! A call is its own task, which continues when its client disconnects. It is recorded exactly once (`recorder.rs`).
 
 mod ask;
 mod begin;
 mod calls;
 mod code;
 mod outcome;
-mod plan;
 mod progress;
 mod record;
 mod tool;
@@ -27,7 +25,6 @@ use crate::{
 };
 pub(crate) use ask::{ask_server, error_of};
 pub(crate) use begin::{CallFailure, call_listed, execute};
-pub use plan::{Plan, RunPlan};
 pub use progress::{Reporter, Step, Steps};
 pub(crate) use tool::call_tool;
 

@@ -1,10 +1,9 @@
-//! The outcome of a run, as `pml_finish` takes it.
+//! The outcome of a run, as `pml_finish_many` takes it.
 
 use std::time::Duration;
 
 use pml_worker::{CallKind, Failure, Json, LogEntry, MissedCall, Outcome, Trace};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RunOutcome {
@@ -203,8 +202,8 @@ impl RunOutcome {
         RunOutcome { success: false, result: None, error: Some(RunError::new(kind, message)), ..self }
     }
 
-    pub(super) fn for_postgres(&self) -> Box<RawValue> {
-        serde_json::value::to_raw_value(self).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    pub(super) fn for_postgres(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| "null".to_owned())
     }
 }
 

@@ -1,55 +1,57 @@
-//! Records a run's outcome in Postgres: exactly once, with retries.
+//! Records a run's outcome, and answers with what Postgres made of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use backon::Retryable;
-use pml_worker::aside_if_large;
-use serde_json::{Value, json};
+use pml_worker::{Json, aside_if_large};
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
-use tracing::Instrument;
 use uuid::Uuid;
 
-use super::{Job, RunPlan, outcome::RunOutcome};
-use crate::{backoff::UNTIL_TAKEN, database::DatabaseError};
+use super::{Job, code::Invocation, outcome::RunOutcome};
+use crate::{database::EndedRun, plan::RunPlan};
 
 /// How long an answer waits for its record. Then it is sent with a warning, and recording continues in the background.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
-/// The lifetime of a workflow in Postgres, after which its outcome is refused.
-const LONGEST_RETRY: Duration = Duration::from_secs(3600);
 
 impl Job {
-    /// Records the outcome in a separate task, and waits for it up to a limit.
-    pub(super) async fn record(
-        self,
-        workflow: Uuid,
-        plan: &RunPlan,
-        outcome: RunOutcome,
-    ) -> Result<Value, DatabaseError> {
+    /// The answer of `pml_execute`.
+    pub(super) async fn record(self, workflow: Uuid, invocation: &Invocation, outcome: RunOutcome) -> Value {
         let bytes = outcome.result.as_ref().map_or(0, |result| result.get().len());
-        let for_postgres = aside_if_large(bytes, || outcome.for_postgres());
-        let (app, caller) = (self.app.clone(), self.caller.clone());
-        let recording = self.app.lifecycle.finishes.spawn(
-            async move {
-                let deadline = Instant::now() + LONGEST_RETRY;
-                let finish = || app.database.finish(&caller, workflow, &for_postgres);
-                let finished = finish
-                    .retry(UNTIL_TAKEN)
-                    .when(|error| error.is_passing() && Instant::now() < deadline)
-                    .notify(|error, pause| {
-                        tracing::warn!(%workflow, %error, "can't record the outcome yet; retrying in {pause:?}");
-                    });
-                finished.await.inspect_err(|error| {
-                    tracing::error!(%workflow, %error, "can't record the outcome");
-                })
-            }
-            .in_current_span(),
-        );
-        match timeout(LONGEST_WAIT, recording).await {
-            Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(error))) => Ok(unrecorded(workflow, plan, &outcome, &error.to_string())),
-            Ok(Err(_)) | Err(_) => Ok(unrecorded(workflow, plan, &outcome, "Postgres can't be reached")),
-        }
+        let plan = &invocation.plan;
+        let run = EndedRun {
+            workflow,
+            caller: self.caller.clone(),
+            intent: invocation.intent.clone(),
+            args: invocation.args.clone(),
+            context: plan.context.clone(),
+            outcome: aside_if_large(bytes, || outcome.for_postgres()),
+            calls: outcome.tasks.len(),
+            keeps_code: plan.fqdn.is_none(),
+        };
+        let recorded = timeout(LONGEST_WAIT, self.app.recorder.record(run)).await;
+        let why = match recorded {
+            Ok(Ok(Ok(answer))) => return whole(answer, plan, outcome.result.as_ref(), bytes),
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(_)) | Err(_) => "Postgres can't be reached".to_owned(),
+        };
+        unrecorded(workflow, plan, &outcome, &why)
     }
+}
+
+/// Adds the result and the structure, which Postgres needn't send back.
+fn whole(answer: Value, plan: &RunPlan, result: Option<&Json>, bytes: usize) -> Value {
+    let Value::Object(mut answer) = answer else { return answer };
+    if let (Some(Value::Object(dag)), Value::Object(structure)) = (answer.get_mut("dag"), &plan.dag) {
+        dag.extend(structure.clone());
+    }
+    let Some(result) = result.filter(|_| answer.get("status") == Some(&json!("success"))) else {
+        return Value::Object(answer);
+    };
+    let result = aside_if_large(bytes, || result.parse().unwrap_or_default());
+    let mut whole = Map::from_iter([("status".to_owned(), json!("success")), ("result".to_owned(), result)]);
+    answer.shift_remove("status");
+    whole.extend(answer);
+    Value::Object(whole)
 }
 
 /// The answer of a run that isn't recorded (yet).

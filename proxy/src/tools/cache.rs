@@ -1,7 +1,7 @@
-//! The cache of each scope's tools: valid while notifications arrive and none has named the scope.
+//! The cache of each scope's tools and of the plans of its calls: valid while notifications arrive and none has named the scope.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,25 +9,31 @@ use std::{
 use parking_lot::Mutex;
 use rmcp::model::Tool;
 
-use crate::scope::Scope;
+use crate::{
+    plan::{RunPlan, ServerTool},
+    scope::Scope,
+};
 
 /// Scopes in the cache.
 const MOST_SCOPES: usize = 1_000;
+/// Plans of a scope, and the code in the plans of all scopes.
+const MOST_PLANS: usize = 1_000;
+const MOST_CODE: usize = 64 * 1024 * 1024;
 /// Projects whose last change is remembered.
 const MOST_PROJECTS: usize = 1_000;
 /// Entries expire, because no notification tells that the proxy's role lost its privileges.
 const LIFETIME: Duration = Duration::from_secs(30);
 
-/// A tool of a downstream server, by its own names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServerTool {
-    pub server: String,
-    pub tool: String,
-}
-
 /// When a query was sent, counted in changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(u64);
+
+/// What is called: a capability by a spec, or a tool by its wire name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Callee {
+    Spec(String),
+    WireName(String),
+}
 
 #[derive(Default)]
 pub(crate) struct ToolCache(Mutex<State>);
@@ -43,6 +49,8 @@ struct State {
     /// When a project (`org.project`) changed, if that was later.
     changed: HashMap<String, u64>,
     scopes: HashMap<Scope, CachedScope>,
+    /// Bytes in the plans of all scopes.
+    code: usize,
 }
 
 struct CachedScope {
@@ -50,6 +58,14 @@ struct CachedScope {
     list: Option<Cached<Arc<Vec<Tool>>>>,
     /// The servers' tools that were called, by their wire names.
     server_tools: HashMap<String, Cached<ServerTool>>,
+    plans: HashMap<Callee, Cached<CachedPlan>>,
+}
+
+/// The plan of a capability.
+struct CachedPlan {
+    plan: Arc<RunPlan>,
+    /// What it depends on.
+    projects: BTreeSet<String>,
 }
 
 struct Cached<T> {
@@ -79,6 +95,7 @@ impl State {
             project: scope.project_key(),
             list: None,
             server_tools: HashMap::new(),
+            plans: HashMap::new(),
         }))
     }
 }
@@ -130,6 +147,40 @@ impl ToolCache {
         }
     }
 
+    /// The plan for calls of a capability in the scope, if it is valid.
+    pub(crate) fn plan(&self, scope: &Scope, callee: &Callee) -> Option<Arc<RunPlan>> {
+        let mut state = self.0.lock();
+        let entry = state.scopes.get(scope)?;
+        let cached = entry.plans.get(callee)?;
+        let is_valid = |project: &String| state.is_valid(project, cached);
+        if !is_valid(&entry.project) || !cached.value.projects.iter().all(is_valid) {
+            return None;
+        }
+        let plan = cached.value.plan.clone();
+        state.was_used = true;
+        Some(plan)
+    }
+
+    pub(crate) fn keep_plan(&self, scope: &Scope, callee: Callee, plan: Arc<RunPlan>, asked: Moment) {
+        let mut state = self.0.lock();
+        let bytes = plan.bytes();
+        if state.code + bytes > MOST_CODE {
+            state.scopes.values_mut().for_each(|scope| scope.plans.clear());
+            state.code = 0;
+        }
+        let Some(entry) = state.entry(scope) else { return };
+        if entry.plans.get(&callee).is_some_and(|cached| cached.asked > asked) {
+            return;
+        }
+        let plan = CachedPlan { projects: plan.projects(), plan };
+        let replaced = entry.plans.insert(callee, Cached::new(plan, asked));
+        let mut forgotten = replaced.map_or(0, |old| old.value.plan.bytes());
+        if entry.plans.len() > MOST_PLANS {
+            forgotten = entry.plans.drain().map(|(_, old)| old.value.plan.bytes()).sum();
+        }
+        state.code = (state.code + bytes).saturating_sub(forgotten);
+    }
+
     /// Invalidates a project (`org.project`).
     pub(crate) fn invalidate(&self, project: &str) {
         let mut state = self.0.lock();
@@ -158,7 +209,9 @@ impl ToolCache {
 
 #[cfg(test)]
 mod tests {
-    use super::{ServerTool, ToolCache};
+    use serde_json::json;
+
+    use super::{Callee, ServerTool, ToolCache};
     use crate::scope::Scope;
 
     const NAME: &str = "mcp__s__t";
@@ -214,5 +267,32 @@ mod tests {
         cache.keep_list(&here, Default::default(), cache.moment());
         cache.keep_list(&here, Default::default(), asked);
         assert!(cache.list(&here).is_some(), "a slow query doesn't replace a newer result");
+    }
+
+    #[test]
+    fn a_plan_is_valid_until_something_that_it_calls_changes() {
+        let cache = ToolCache::default();
+        cache.set_listening(true);
+        let (here, callee) = (scope("p", "a"), Callee::Spec("n".into()));
+        let plan = json!({
+            "mode": "call_by_name", "executable": "", "name": "n", "fqdn": "o.p.n.a.1111", "dag": {}, "context": {},
+            "missing": {"x.y.n.a.2222": "unknown:capability"}
+        });
+        let keep = || {
+            let plan = serde_json::from_value(plan.clone()).unwrap();
+            cache.keep_plan(&here, callee.clone(), std::sync::Arc::new(plan), cache.moment());
+        };
+        keep();
+        assert!(cache.plan(&here, &callee).is_some() && cache.plan(&scope("p", "b"), &callee).is_none());
+        assert!(cache.plan(&here, &Callee::WireName("n".into())).is_none());
+        cache.invalidate("o.q");
+        assert!(cache.plan(&here, &callee).is_some());
+        for project in ["o.p", "x.y"] {
+            cache.invalidate(project);
+            assert!(cache.plan(&here, &callee).is_none(), "{project}");
+            keep();
+        }
+        cache.set_listening(false);
+        assert!(cache.plan(&here, &callee).is_none());
     }
 }

@@ -138,6 +138,11 @@ impl Proxy {
         value.map_or(0, |value| value.parse().expect("a number"))
     }
 
+    /// Waits until code runs in its sandbox.
+    pub fn runs_code(&self) {
+        eventually("a run", || (self.metric("pml_worker_slots_used") > 0).then_some(()));
+    }
+
     /// Waits until it receives notifications; before that, clients may be notified once more than needed.
     pub fn is_ready(&self) {
         eventually("readiness", || {
