@@ -284,7 +284,8 @@ impl Checker<'_> {
         allocator.reset();
         let parser = LiteralParser::new(allocator, &regex.exp, Some(&regex.flags), Options::default());
         if let Err(error) = with_stack_for(levels, || parser.parse().map(drop)) {
-            let message = format!("invalid regular expression: {}", error.message);
+            let reason = error.message.trim_start_matches("Invalid regular expression: ");
+            let message = format!("invalid regular expression: {reason}");
             self.refuse(regex.span, message, "escape special characters with a backslash");
         }
     }

@@ -131,7 +131,7 @@ fn private_names_belong_to_a_class() {
 #[test]
 fn literals_are_right() {
     refused(&[
-        ("x = ¦/(/", "regular expression"),
+        ("x = ¦/(/", "invalid regular expression: Unterminated capturing group"),
         ("x = ¦/a/uv", "regular expression"),
         ("x = ¦/a**/", "regular expression"),
         ("x = ¦/(?<a>.)(?<a>.)/", "regular expression"),
