@@ -26,7 +26,7 @@ use super::{
 };
 
 const PROJECT: &str = "capability";
-const TOOL: &str = "mcp__bench__same";
+pub(super) const TOOL: &str = "mcp__bench__same";
 const CLIENTS: [usize; 3] = [1, 8, 64];
 
 pub(crate) async fn print(http: &reqwest::Client, folder: &Path, time: Duration) -> Result<()> {
@@ -146,13 +146,13 @@ async fn by_clients(
 }
 
 /// Single INSERTs of a small row, each committed synchronously.
-struct Inserts {
+pub(super) struct Inserts {
     url: String,
     admin: tokio_postgres::Client,
 }
 
 impl Inserts {
-    async fn prepare() -> Result<Inserts> {
+    pub(super) async fn prepare() -> Result<Inserts> {
         let url = std::env::var("PML_BENCH_ADMIN").map_err(|error| error.to_string())?;
         let admin = open(&url).await?;
         let table = "DROP TABLE IF EXISTS plain_rows; \
@@ -182,7 +182,7 @@ impl Inserts {
         Ok(Load { latencies, per_second })
     }
 
-    async fn cpu_of_postgres(&self) -> Result<Duration> {
+    pub(super) async fn cpu_of_postgres(&self) -> Result<Duration> {
         let rows = self.admin.query("SELECT pid FROM pg_stat_activity", &[]).await;
         let rows = rows.map_err(|error| error.to_string())?;
         let pids = rows.iter().filter_map(|row| row.try_get::<_, i32>(0).ok());

@@ -4,11 +4,13 @@
 
 mod capability;
 mod client;
+mod echoes;
 mod fairness;
 mod listing;
 mod load;
 mod passed_through;
 mod processes;
+mod proxies;
 mod tokens;
 
 use std::{env, path::PathBuf, time::Duration};
@@ -43,6 +45,12 @@ async fn main() {
     }
     if wants("capability") {
         done(capability::print(&http, &folder, time).await);
+    }
+    if wants("echoes") {
+        done(echoes::print(&http, &folder, time).await);
+    }
+    if wants("proxies") {
+        done(proxies::print(&http, &folder, time).await);
     }
     if wants("listing") {
         done(listing::print(&http, &folder, &[10, 1_000, 10_000]).await);
