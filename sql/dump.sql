@@ -19,9 +19,19 @@ SELECT pg_catalog.pg_extension_config_dump('pml.proxy_key', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tokens', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tool_names', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.tool_schema', '');
-SELECT pg_catalog.pg_extension_config_dump('pml.tool_usage', '');
-SELECT pg_catalog.pg_extension_config_dump('pml.execution_trace', '');
-SELECT pg_catalog.pg_extension_config_dump('pml.task_results', '');
+SELECT pg_catalog.pg_extension_config_dump('pml.slots', '');
+-- Row by row: each call changes the same row of the catalog.
+DO $$
+DECLARE
+  partition regclass;
+BEGIN
+  FOR partition IN
+    SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'pml'::regnamespace AND c.relispartition AND c.relkind = 'r' ORDER BY c.relname
+  LOOP
+    PERFORM pg_extension_config_dump(partition, '');
+  END LOOP;
+END
+$$;
 SELECT pg_catalog.pg_extension_config_dump('pml.workflow_state', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_usage_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('pml.capability_versions_id_seq', '');

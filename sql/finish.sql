@@ -29,6 +29,8 @@ CREATE FUNCTION pml_internal.pml_record_plain(
 #variable_conflict use_column
 DECLARE
   kept_until timestamptz := now() + current_setting('pml.result_ttl')::interval;
+  result_slot smallint := pml_internal.pml_slot('task_results');
+  usage_slot smallint := pml_internal.pml_slot('tool_usage');
 BEGIN
   RETURN QUERY
     WITH plain AS MATERIALIZED (
@@ -43,21 +45,26 @@ BEGIN
         WHERE c.id = r.context ->> 'fqdn'
           AND pml_internal.pml_visible_from(r.org, r.project, r.actor, c.org, c.project, c.visibility, c.created_by)) AS seen ON true
       WHERE r.parts IS NOT NULL),
+    used_slots AS MATERIALIZED (
+      SELECT array_agg(s.slot ORDER BY s.since) AS slots, array_agg(s.since ORDER BY s.since) AS since
+      FROM pml.slots s WHERE s.table_name = 'execution_trace'),
     traced AS (
       INSERT INTO pml.execution_trace
-        (id, capability_id, workflow_id, org, project, user_id, intent, initial_context, executed_path, decisions, success, duration_ms)
+        (id, capability_id, workflow_id, org, project, user_id, intent, initial_context, executed_path, decisions, success,
+         duration_ms, slot)
       SELECT p.workflow_id, p.fqdn, p.workflow_id, p.org, p.project, p.actor, p.intent, p.args::jsonb,
-             string_to_array(p.parts[2], chr(31)), p.parts[3]::jsonb, true, p.duration_ms
-      FROM plain p
+             string_to_array(p.parts[2], chr(31)), p.parts[3]::jsonb, true, p.duration_ms,
+             pml_internal.pml_slot_among(s.slots, s.since, pml_internal.pml_run_began(p.workflow_id))
+      FROM plain p, used_slots s
       ON CONFLICT DO NOTHING
       RETURNING id),
     kept AS (
-      INSERT INTO pml.task_results (workflow_id, task_id, org, project, actor, result, expires_at)
-      SELECT p.workflow_id, 'result', p.org, p.project, p.actor, p.parts[4]::json, kept_until
+      INSERT INTO pml.task_results (workflow_id, task_id, org, project, actor, result, expires_at, slot)
+      SELECT p.workflow_id, 'result', p.org, p.project, p.actor, p.parts[4]::json, kept_until, result_slot
       FROM plain p JOIN traced ON traced.id = p.workflow_id),
     used AS (
-      INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms)
-      SELECT p.org, p.project, p.actor, 'pml-capabilities', p.context ->> 'called', p.fqdn, true, p.duration_ms
+      INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms, slot)
+      SELECT p.org, p.project, p.actor, 'pml-capabilities', p.context ->> 'called', p.fqdn, true, p.duration_ms, usage_slot
       FROM plain p JOIN traced ON traced.id = p.workflow_id)
     SELECT p.place, pml_internal.pml_run_answer(
              'success', 'call_by_name', p.context ->> 'name', p.duration_ms, p.workflow_id,
@@ -76,6 +83,9 @@ CREATE FUNCTION pml_internal.pml_trace(
 DECLARE
   problem text := CASE WHEN NOT (outcome -> 'success')::boolean THEN pml_internal.pml_error_text(outcome -> 'error') END;
   expires timestamptz := now() + current_setting('pml.result_ttl')::interval;
+  trace_slot smallint := pml_internal.pml_slot('execution_trace', pml_internal.pml_run_began(state.workflow_id));
+  result_slot smallint := pml_internal.pml_slot('task_results');
+  usage_slot smallint := pml_internal.pml_slot('tool_usage');
 BEGIN
   WITH RECURSIVE runs (id, parent, run, args, place) AS (
     SELECT state.workflow_id, NULL::uuid, outcome, state.args, '{}'::integer[]
@@ -94,7 +104,7 @@ BEGIN
   traced AS (
     INSERT INTO pml.execution_trace
       (id, parent_trace_id, capability_id, workflow_id, org, project, user_id, intent, initial_context, executed_path,
-       decisions, task_results, success, duration_ms, error_message)
+       decisions, task_results, success, duration_ms, error_message, slot)
     SELECT r.id, r.parent, CASE WHEN r.parent IS NULL THEN ran_fqdn ELSE nested.id END, state.workflow_id, state.org,
            state.project, state.actor, state.intent, r.args,
            ARRAY(SELECT jsonb_array_elements_text(coalesce(nullif(r.run -> 'path', 'null'), '[]'))),
@@ -110,7 +120,7 @@ BEGIN
                              THEN ', "args": ' || results[(t.task ->> 'args')::integer] ELSE '' END || '}')::json ORDER BY t.number), '[]')
             FROM tasks t WHERE t.run_id = r.id),
            (r.run -> 'success')::boolean, pml_internal.pml_duration(r.run -> 'duration_ms'),
-           CASE WHEN NOT (r.run -> 'success')::boolean THEN pml_internal.pml_error_text(r.run -> 'error') END
+           CASE WHEN NOT (r.run -> 'success')::boolean THEN pml_internal.pml_error_text(r.run -> 'error') END, trace_slot
     FROM runs r
     LEFT JOIN pml.capability_records nested ON nested.id = split_part(r.run ->> 'fqdn', '@', 1)
     -- Whoever reports the run again changes nothing.
@@ -118,14 +128,15 @@ BEGIN
     RETURNING id),
   is_new AS (SELECT FROM traced t WHERE t.id = state.workflow_id),
   kept AS (
-    INSERT INTO pml.task_results (workflow_id, task_id, org, project, actor, result, expires_at)
-    SELECT state.workflow_id, r.task_id, state.org, state.project, state.actor, results[r.place]::json, expires
+    INSERT INTO pml.task_results (workflow_id, task_id, org, project, actor, result, expires_at, slot)
+    SELECT state.workflow_id, r.task_id, state.org, state.project, state.actor, results[r.place]::json, expires, result_slot
     FROM is_new, (SELECT 't' || t.number AS task_id, (t.task ->> 'result')::integer AS place
                   FROM tasks t WHERE t.run_id = state.workflow_id
                   UNION ALL SELECT 'result', (outcome ->> 'result')::integer WHERE (outcome -> 'success')::boolean) AS r)
   INSERT INTO pml.tool_usage
-    (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms, error_message)
-  SELECT state.org, state.project, state.actor, u.server, u.tool, u.fqdn, u.success, u.duration, u.failed
+    (org, project, actor, server_id, tool_id, capability_fqdn, success, duration_ms, error_message, slot)
+  SELECT state.org, state.project, state.actor, u.server, u.tool, u.fqdn, u.success, u.duration, u.failed,
+         usage_slot
   FROM (SELECT '{}'::integer[] AS place, 'pml-capabilities' AS server, counted_as AS tool, ran_fqdn AS fqdn,
                (outcome -> 'success')::boolean AS success, pml_internal.pml_duration(outcome -> 'duration_ms') AS duration,
                problem AS failed

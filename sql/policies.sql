@@ -4,7 +4,8 @@
 
 GRANT SELECT ON pml.capability_records, pml.capability_usage, pml.capability_versions, pml.capability_aliases,
   pml.capability_dependencies, pml.capability_rename_history, pml.scope_grants, pml.tool_schema, pml.tool_names,
-  pml.tool_usage, pml.execution_trace, pml.task_results, pml.workflow_state, pml.scope_locks, pml.tokens TO pml_engine;
+  pml.tool_usage, pml.execution_trace, pml.task_results, pml.workflow_state, pml.scope_locks, pml.slots,
+  pml.tokens TO pml_engine;
 GRANT INSERT, UPDATE ON pml.capability_records, pml.workflow_state, pml.scope_locks, pml.tokens TO pml_engine;
 GRANT DELETE ON pml.capability_aliases TO pml_engine;
 GRANT INSERT, UPDATE, DELETE ON pml.tool_schema TO pml_engine;
@@ -63,6 +64,8 @@ CREATE POLICY readers ON pml.execution_trace FOR SELECT TO pml_engine
 CREATE POLICY makers ON pml.execution_trace FOR INSERT TO pml_engine
   WITH CHECK (pml_internal.pml_may_act(org, project) AND user_id = pml_internal.pml_actor()
               AND (capability_id IS NULL OR EXISTS (SELECT FROM pml.capability_records r WHERE r.id = capability_id)));
+-- Times only.
+CREATE POLICY readers ON pml.slots FOR SELECT TO pml_engine USING (true);
 CREATE POLICY readers ON pml.workflow_state FOR SELECT TO pml_engine
   USING (pml_internal.pml_visible(org, project, 'private', actor));
 CREATE POLICY makers ON pml.workflow_state FOR INSERT TO pml_engine

@@ -27,7 +27,7 @@ BEGIN
       ('pml_dependencies', NULL), ('pml_grants', NULL), ('pml_renames', NULL), ('pml_runs', NULL),
       ('pml_server_tools', NULL),
       -- What only a proxy needs.
-      ('pml_callable', 'pml_proxy, pml_admin'), ('pml_finish_many', 'pml_proxy, pml_admin'),
+      ('pml_callable', 'pml_proxy, pml_admin'), ('pml_expire_some', 'pml_proxy, pml_admin'), ('pml_finish_many', 'pml_proxy, pml_admin'),
       ('pml_fold_usage', 'pml_proxy, pml_admin'), ('pml_plan', 'pml_proxy, pml_admin'), ('pml_proxy_key', 'pml_proxy, pml_admin'),
       ('pml_stats', 'pml_proxy, pml_admin'), ('pml_token_check', 'pml_proxy, pml_admin')) AS listed (name, callers)
     JOIN pg_proc p ON p.proname = listed.name AND p.pronamespace = 'pml_internal'::regnamespace

@@ -12,9 +12,11 @@ CREATE FUNCTION pml_internal.pml_refers_to_record() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+  -- A partition has the triggers of its table.
+  ruled regclass := coalesce(pg_partition_root(TG_RELID), TG_RELID);
   missing record;
 BEGIN
-  IF TG_RELID NOT IN ('pml.capability_records'::regclass, 'pml.capability_usage'::regclass, 'pml.capability_dependencies'::regclass,
+  IF ruled NOT IN ('pml.capability_records'::regclass, 'pml.capability_usage'::regclass, 'pml.capability_dependencies'::regclass,
                       'pml.capability_rename_history'::regclass, 'pml.tool_usage'::regclass, 'pml.execution_trace'::regclass) THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
@@ -25,7 +27,7 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'PM001',
       MESSAGE = format('Capability not found: %s', pml_internal.pml_excerpt(missing.fqdn)),
-      HINT = format('Column %s of table %s has FQDNs of records; pml_resolve gives that of a name.', missing.place, TG_TABLE_NAME);
+      HINT = format('Column %s of table %s has FQDNs of records; pml_resolve gives that of a name.', missing.place, (SELECT c.relname FROM pg_class c WHERE c.oid = ruled));
   END IF;
   RETURN NULL;
 END
@@ -37,7 +39,7 @@ CREATE FUNCTION pml_internal.pml_refers_to_trace() RETURNS trigger
   LANGUAGE plpgsql SECURITY INVOKER
   SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF TG_RELID <> 'pml.execution_trace'::regclass THEN
+  IF pg_partition_root(TG_RELID) IS DISTINCT FROM 'pml.execution_trace'::regclass THEN
     PERFORM pml_internal.pml_refuse_table(TG_RELID);
   END IF;
   IF TG_OP <> 'DELETE' AND NEW.parent_trace_id IS NOT NULL

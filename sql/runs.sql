@@ -33,7 +33,7 @@ COMMENT ON COLUMN pml.workflow_state.created_at IS 'When it began';
 COMMENT ON COLUMN pml.workflow_state.expires_at IS 'When it expires';
 
 CREATE TABLE pml.execution_trace (
-  id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
   capability_id text COLLATE "C",
   workflow_id uuid,
   parent_trace_id uuid,
@@ -49,8 +49,10 @@ CREATE TABLE pml.execution_trace (
   success boolean NOT NULL,
   duration_ms integer NOT NULL CHECK (duration_ms >= 0),
   error_message text,
-  executed_at timestamptz NOT NULL DEFAULT now()
-);
+  executed_at timestamptz NOT NULL DEFAULT now(),
+  slot smallint NOT NULL DEFAULT pml_internal.pml_slot('execution_trace'),
+  PRIMARY KEY (id, slot)
+) PARTITION BY LIST (slot);
 CREATE INDEX execution_trace_capability ON pml.execution_trace (capability_id, executed_at);
 CREATE INDEX execution_trace_parent ON pml.execution_trace (parent_trace_id) WHERE parent_trace_id IS NOT NULL;
 COMMENT ON TABLE pml.execution_trace IS 'What a run did: its path, decisions and results';
@@ -70,6 +72,7 @@ COMMENT ON COLUMN pml.execution_trace.success IS 'Whether it succeeded';
 COMMENT ON COLUMN pml.execution_trace.duration_ms IS 'How long it took, in milliseconds';
 COMMENT ON COLUMN pml.execution_trace.error_message IS 'What went wrong';
 COMMENT ON COLUMN pml.execution_trace.executed_at IS 'When it ended';
+COMMENT ON COLUMN pml.execution_trace.slot IS 'The partition: that of the time when the run began';
 
 CREATE TABLE pml.task_results (
   workflow_id uuid NOT NULL,
@@ -80,8 +83,9 @@ CREATE TABLE pml.task_results (
   result json,
   created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour',
-  PRIMARY KEY (workflow_id, task_id)
-);
+  slot smallint NOT NULL DEFAULT pml_internal.pml_slot('task_results'),
+  PRIMARY KEY (workflow_id, task_id, slot)
+) PARTITION BY LIST (slot);
 CREATE INDEX task_results_expires ON pml.task_results (expires_at);
 COMMENT ON TABLE pml.task_results IS 'Whole results of runs and their tasks, for as long as they can be fetched';
 COMMENT ON COLUMN pml.task_results.workflow_id IS 'The run';
@@ -92,3 +96,4 @@ COMMENT ON COLUMN pml.task_results.actor IS 'The actor that ran it';
 COMMENT ON COLUMN pml.task_results.result IS 'The result';
 COMMENT ON COLUMN pml.task_results.created_at IS 'When it came';
 COMMENT ON COLUMN pml.task_results.expires_at IS 'When it expires';
+COMMENT ON COLUMN pml.task_results.slot IS 'The partition: that of the time when it came';

@@ -34,12 +34,25 @@ DO $$
 DECLARE
   protected regclass;
 BEGIN
-  FOR protected IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r' LOOP
+  FOR protected IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind IN ('r', 'p') LOOP
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO pml_keeper, pml_admin', protected);
     EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', protected);
     IF NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = protected AND p.polname = 'admins') THEN
       EXECUTE format('CREATE POLICY admins ON %s TO pml_admin, pml_keeper USING (true) WITH CHECK (true)', protected);
     END IF;
+  END LOOP;
+END
+$$;
+
+-- pml_rotate (expire.sql), which runs as pml_keeper, empties partitions. Nobody else may, but superusers.
+DO $$
+DECLARE
+  partition regclass;
+BEGIN
+  FOR partition IN
+    SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r' AND c.relispartition
+  LOOP
+    EXECUTE format('GRANT TRUNCATE ON %s TO pml_keeper', partition);
   END LOOP;
 END
 $$;
@@ -72,13 +85,13 @@ DECLARE
   unknown record;
 BEGIN
   FOR unknown IN
-    SELECT c.oid::regclass AS relation, CASE c.relkind WHEN 'r' THEN 'TABLE' ELSE 'INDEX' END AS kind,
-           CASE c.relkind WHEN 'r' THEN quote_ident(a.attname) ELSE a.attnum::text END AS attribute,
-           CASE WHEN c.relkind = 'r' AND a.attname IN ('org', 'project') THEN 1 ELSE 0 END AS kept
+    SELECT c.oid::regclass AS relation, CASE WHEN c.relkind IN ('r', 'p') THEN 'TABLE' ELSE 'INDEX' END AS kind,
+           CASE WHEN c.relkind IN ('r', 'p') THEN quote_ident(a.attname) ELSE a.attnum::text END AS attribute,
+           CASE WHEN c.relkind IN ('r', 'p') AND a.attname IN ('org', 'project') THEN 1 ELSE 0 END AS kept
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relnamespace = 'pml'::regnamespace
       -- An index has statistics of its own where it holds an expression.
-      AND (c.relkind = 'r' OR c.relkind = 'i' AND (SELECT i.indkey[a.attnum - 1] = 0 FROM pg_index i WHERE i.indexrelid = c.oid))
+      AND (c.relkind IN ('r', 'p') OR c.relkind = 'i' AND (SELECT i.indkey[a.attnum - 1] = 0 FROM pg_index i WHERE i.indexrelid = c.oid))
   LOOP
     EXECUTE format('ALTER %s %s ALTER COLUMN %s SET STATISTICS %s', unknown.kind, unknown.relation, unknown.attribute, unknown.kept);
   END LOOP;

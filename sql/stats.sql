@@ -1,5 +1,13 @@
 -- Counts for metrics and limits.
 
+CREATE FUNCTION pml_internal.pml_rows_estimate(partitioned regclass) RETURNS bigint
+  LANGUAGE sql STABLE
+  SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = pml_rows_estimate.partitioned
+$$;
+COMMENT ON FUNCTION pml_internal.pml_rows_estimate(regclass) IS 'About how many rows the partitions of a table have';
+
 CREATE FUNCTION pml_internal.pml_stats() RETURNS jsonb
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
@@ -10,13 +18,12 @@ CREATE FUNCTION pml_internal.pml_stats() RETURNS jsonb
     'servers', r.servers, 'scopes', r.scopes, 'usageCount', r.usage, 'successCount', r.success,
     'tools', (SELECT count(*) FROM pml.tool_schema),
     'runningWorkflows', (SELECT count(*) FROM pml.workflow_state w WHERE w.answer IS NULL AND w.expires_at >= now()),
-    'expiredRows', (SELECT count(*) FROM pml.workflow_state w WHERE w.expires_at < now())
-                   + (SELECT count(*) FROM pml.task_results t WHERE t.expires_at < now()),
+    'expiredRows', (SELECT count(*) FROM pml.workflow_state w WHERE w.expires_at < now()),
     'validTokens', (SELECT count(*) FROM pml.tokens t
                     WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())),
     -- Large, append-only tables: estimates of the last VACUUM or ANALYZE.
-    'tracesEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.execution_trace'::regclass),
-    'callsEstimate', (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'pml.tool_usage'::regclass))
+    'tracesEstimate', pml_internal.pml_rows_estimate('pml.execution_trace'),
+    'callsEstimate', pml_internal.pml_rows_estimate('pml.tool_usage'))
   FROM (SELECT count(*) FILTER (WHERE c.record_type = 'capability' AND NOT pml_internal.pml_is_unnamed(c.display_name)) AS named,
                count(*) FILTER (WHERE c.record_type = 'capability' AND pml_internal.pml_is_unnamed(c.display_name)) AS unnamed,
                count(*) FILTER (WHERE c.record_type = 'mcp-server') AS servers,

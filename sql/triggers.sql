@@ -133,6 +133,10 @@ CREATE TRIGGER execution_trace_nested AFTER INSERT OR DELETE OR UPDATE OF id, pa
 CREATE TRIGGER execution_trace_refers AFTER INSERT OR UPDATE OF capability_id ON pml.execution_trace
   FOR EACH ROW WHEN (pml_internal.pml_by_hand()) EXECUTE FUNCTION pml_internal.pml_refers_to_record('capability_id');
 
+-- pml.slots
+CREATE TRIGGER slots_restore BEFORE INSERT ON pml.slots
+  FOR EACH ROW WHEN (pml_internal.pml_is_restore()) EXECUTE FUNCTION pml_internal.pml_slot_restore();
+
 -- pml.proxy_key
 CREATE TRIGGER proxy_key_restore BEFORE INSERT ON pml.proxy_key
   FOR EACH ROW WHEN (pml_internal.pml_is_restore()) EXECUTE FUNCTION pml_internal.pml_proxy_key_restore();

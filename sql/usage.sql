@@ -70,6 +70,7 @@ DECLARE
   here_org text := pml_internal.pml_org();
   here_project text := pml_internal.pml_project();
   here_actor text := pml_internal.pml_actor();
+  usage_slot smallint := pml_internal.pml_slot('tool_usage');
   counted integer;
 BEGIN
   PERFORM pml_internal.pml_check_may_act(here_org, here_project);
@@ -88,10 +89,10 @@ BEGIN
   IF NOT FOUND THEN
     RETURN 0;
   END IF;
-  INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, success, duration_ms, error_message, used_at)
+  INSERT INTO pml.tool_usage (org, project, actor, server_id, tool_id, success, duration_ms, error_message, used_at, slot)
   SELECT here_org, here_project, here_actor, s.name, s.name || ':' || c.tool, c.success,
          pml_internal.pml_duration(c.duration_ms), pml_internal.pml_error_text(c.error),
-         now() - pml_internal.pml_duration(c.ago_ms) * interval '1 millisecond'
+         now() - pml_internal.pml_duration(c.ago_ms) * interval '1 millisecond', usage_slot
   FROM ROWS FROM (jsonb_to_recordset(calls)
          AS (server text, tool text, success boolean, duration_ms jsonb, error jsonb, ago_ms jsonb))
        WITH ORDINALITY AS c (server, tool, success, duration_ms, error, ago_ms, place)

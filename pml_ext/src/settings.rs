@@ -11,6 +11,8 @@ static RAN_WITH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::ne
 static NAME_RESERVATION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
 static WORKFLOW_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
 static RESULT_TTL: GucSetting<i32> = GucSetting::<i32>::new(60 * 60);
+static TRACE_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60 * 60);
+static USAGE_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(90 * 24 * 60 * 60);
 static FORCE_DELETE: GucSetting<bool> = GucSetting::<bool>::new(false);
 static RESTORE_VERSION: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -64,6 +66,26 @@ pub(crate) fn define() {
         c"How long the whole results of tasks are kept.",
         c"Until then pml_task_result gives them.",
         &RESULT_TTL,
+        0,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"pml.trace_retention",
+        c"How long traces of runs are kept.",
+        c"They are dropped by the partition, up to two days and a quarter of this time later.",
+        &TRACE_RETENTION,
+        0,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"pml.usage_retention",
+        c"How long the rows of calls are kept.",
+        c"They are dropped by the partition, up to a quarter of this time later; what they counted stays.",
+        &USAGE_RETENTION,
         0,
         i32::MAX,
         GucContext::Suset,

@@ -8,6 +8,7 @@ use crate::{
     config::Config,
     database::{self, Database},
     downstream::{DownstreamOptions, Downstreams, ServerState},
+    expiry,
     lifecycle::{ENDING, Lifecycle},
     limits::{Questions, RunLimits, SubscriptionCounts},
     metrics::{Metrics, Readings},
@@ -60,6 +61,7 @@ impl App {
         let options = DownstreamOptions { passthrough: config.passthrough, ..DownstreamOptions::default() };
         let servers = Downstreams::new(config.servers, &options);
         let lifecycle = Lifecycle::default();
+        expiry::start(database.clone(), lifecycle.stop.clone());
         let recorder = Recorder::start(database.clone(), lifecycle.finishes.clone(), lifecycle.stop.clone());
         let app = Arc::new(App {
             recorder,

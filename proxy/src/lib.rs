@@ -11,6 +11,7 @@ pub mod config;
 pub mod database;
 pub mod doctor;
 pub mod downstream;
+mod expiry;
 pub mod handler;
 pub mod http;
 mod lifecycle;

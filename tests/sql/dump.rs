@@ -85,6 +85,13 @@ fn check_that_it_works(db: &mut Client) {
     assert_eq!(answer["result"], "done");
     let answer = db.run(&json!({"code": "return args.x", "name": "ns:ran", "args": {"x": 1}}), &json!(1));
     assert_eq!(answer["capabilityName"], "ns:ran");
+    // Rows past their time go, and counting goes on where it was.
+    let slot = "SELECT count(*) FROM pml.tool_usage WHERE slot = 0";
+    assert_eq!((db.number(slot) > 0, db.number("SELECT pml_expire_some()"), db.number(slot)), (true, 1, 0));
+    assert_eq!(
+        db.number("SELECT slot::bigint FROM pml.execution_trace ORDER BY executed_at DESC LIMIT 1"),
+        4
+    );
     let running = db.text("SELECT workflow_id::text FROM pml.workflow_state WHERE finished_at IS NULL", &[]);
     let answer = db.finish(&json!({"workflow_id": running}), &json!({"success": true, "result": 6}));
     assert_eq!(answer["status"], "success");
@@ -121,7 +128,7 @@ fn pg_restore(cluster: &Cluster, database: &str, options: &[&str], file: &Path) 
 #[derive(Clone, Copy)]
 enum Before {
     Nothing,
-    /// The extension, and the key of a proxy that has connected.
+    /// The extension, and what a proxy that has connected made: the key, and the first slots.
     Extension,
     /// Records of its own, which --clean removes.
     Records,
@@ -158,7 +165,10 @@ fn every_form_of_dump_restores_row_for_row() {
         match before {
             Before::Nothing => {}
             Before::Extension => {
-                target.connect(&name).batch_execute("CREATE EXTENSION pml; SELECT pml_proxy_key()").unwrap();
+                target
+                    .connect(&name)
+                    .batch_execute("CREATE EXTENSION pml; SELECT pml_proxy_key(), pml_expire_some()")
+                    .unwrap();
             }
             Before::Records => {
                 target

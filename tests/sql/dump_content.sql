@@ -55,6 +55,13 @@ SELECT pml_finish((pml_begin('{"capability": "ns:cap_5"}') ->> 'workflow_id')::u
 SELECT pml_begin('{"capability": "ns:cap_6"}');
 SELECT pml_tool_used('fs', 'read', true, 7);
 
+-- Slots have turned: those of calls so far are old, and the next one of traces and results hasn't begun.
+SELECT pml_expire_some();
+UPDATE pml.slots SET since = now() - interval '200 days';
+INSERT INTO pml.slots (table_name, slot, since) VALUES ('tool_usage', 3, now() - interval '95 days'), ('tool_usage', 1, now() - interval '1 day'),
+  ('execution_trace', 4, now() - interval '1 day'), ('execution_trace', 2, now() + interval '2 hours'),
+  ('task_results', 5, now() - interval '5 minutes'), ('task_results', 1, now() + interval '2 hours');
+
 -- Another scope, with uses of a public capability of the first one.
 SET pml.org = 'acme';
 SET pml.project = 'webapp';

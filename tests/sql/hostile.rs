@@ -110,7 +110,7 @@ fn reconnoitre(db: &mut Client) -> Known {
     }
     Known {
         functions,
-        relations: db.texts("SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind IN ('r', 'v', 'S', 'i')"),
+        relations: db.texts("SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind IN ('r', 'p', 'v', 'S', 'i')"),
         catalog: db.texts("SELECT oid::regclass::text FROM pg_class WHERE relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND relkind IN ('r', 'v')"),
         uuids: db.texts("SELECT workflow_id::text FROM pml.workflow_state UNION SELECT id::text FROM pml.execution_trace UNION SELECT id::text FROM pml.tokens"),
         trigger_functions: db.texts("SELECT p.oid::regproc::text FROM pg_proc p WHERE p.proname LIKE 'pml\\_%' AND p.prorettype = 'trigger'::regtype"),

@@ -38,6 +38,7 @@ mod register_tools;
 mod rename;
 mod replication;
 mod resolve;
+mod retention;
 mod routing;
 mod run_tenancy;
 mod schema;

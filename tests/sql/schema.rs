@@ -25,7 +25,7 @@ fn the_list_of_public_objects_is_the_catalog() {
          LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
          WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
            AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pml')
-           AND (p.pronamespace <> 'pml_internal'::regnamespace OR c.relkind IN ('r', 'v', 'S'))",
+           AND (p.pronamespace <> 'pml_internal'::regnamespace OR c.relkind IN ('r', 'p', 'v', 'S'))",
     );
     let there: BTreeSet<String> = there.into_iter().collect();
     let listed = listed();
@@ -40,8 +40,8 @@ fn everything_has_a_comment() {
     let silent = db.texts(
         "SELECT c.oid::regclass || coalesce('.' || a.attname, '')
          FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-         WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r'
-           AND (obj_description(c.oid) IS NULL OR col_description(c.oid, a.attnum) IS NULL)
+         WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind IN ('r', 'p')
+           AND (obj_description(c.oid) IS NULL OR NOT c.relispartition AND col_description(c.oid, a.attnum) IS NULL)
          UNION ALL
          SELECT p.oid::regprocedure::text FROM pg_proc p
          WHERE p.proname LIKE 'pml\\_%' AND obj_description(p.oid, 'pg_proc') IS NULL",

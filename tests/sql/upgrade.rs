@@ -17,7 +17,7 @@ fn catalog(db: &mut Client) -> Vec<String> {
                   || a.attstattarget
            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
            LEFT JOIN pg_attrdef f ON f.adrelid = c.oid AND f.adnum = a.attnum
-           WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind = 'r'
+           WHERE c.relnamespace = 'pml'::regnamespace AND c.relkind IN ('r', 'p')
            UNION ALL SELECT 'view ' || viewname || definition FROM pg_views WHERE schemaname = 'pml'
            UNION ALL SELECT 'secured ' || relname FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relrowsecurity
            UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'pml'

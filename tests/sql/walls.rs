@@ -66,7 +66,7 @@ fn nobody_has_a_privilege_on_a_table() {
     );
     assert_eq!(proxy, [""; 0]);
     let unsecured = db.texts(
-        "SELECT relname::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind = 'r' AND NOT relrowsecurity",
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind IN ('r', 'p') AND NOT relrowsecurity",
     );
     assert_eq!(unsecured, [""; 0]);
 }
@@ -146,7 +146,7 @@ fn a_privilege_given_by_mistake_shows_nothing() {
     let guest = database.role("guest");
     db.batch_execute(&format!("GRANT ALL ON ALL TABLES IN SCHEMA pml TO {guest}")).unwrap();
     let tables = db.texts(
-        "SELECT relname::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind = 'r'",
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'pml'::regnamespace AND relkind IN ('r', 'p')",
     );
     let mut guest = database.connect_as("guest");
     for table in tables {
@@ -360,20 +360,27 @@ fn what_is_hidden_can_neither_be_asked_for_nor_held() {
     assert_eq!(owner.number("SELECT count(*) FROM pml.capability_dependencies"), 0);
     owner.batch_execute("SELECT pml_delete('hidden')").unwrap();
     // What functions set, nobody else does.
-    for statement in ["SET pml.workflow_ttl = '1d'", "SET pml.result_ttl = '1d'"] {
-        assert_eq!(bob.refusal(statement).code().code(), "42501", "{statement}");
+    for setting in ["workflow_ttl", "result_ttl", "trace_retention", "usage_retention"] {
+        let statement = format!("SET pml.{setting} = '1d'");
+        assert_eq!(bob.refusal(&statement).code().code(), "42501", "{statement}");
     }
-    for call in ["pml_internal.pml_forget_expired(1000)", "pml_expire()"] {
+    for call in [
+        "pml_internal.pml_forget_expired(1000)",
+        "pml_internal.pml_rotate()",
+        "pml_expire_some()",
+        "pml_expire()",
+    ] {
         let code = bob.refusal(&format!("SELECT {call}")).code().code().to_owned();
         assert!(code == "42501" || code == "PM006", "{call}: {code}");
     }
     // Ids of rows are given by Postgres, to admins too.
     database.create_role("boss", &["pml_admin"]);
     let mut boss = database.connect_as("boss");
-    let given = "INSERT INTO pml.tool_usage (id, org, project, actor, server_id, tool_id, success, duration_ms) VALUES (100000, 'a', 'b', 'c', 's', 't', true, 1)";
+    let given = "INSERT INTO pml.capability_usage (id, capability_fqdn, uses, successes, latency_ms) VALUES (100000, 'a.b.c.d.e', 1, 1, 1)";
     assert_eq!(failure(boss.batch_execute(given)).code().code(), "428C9");
     for statement in [
         "TRUNCATE pml.tool_usage",
+        "TRUNCATE pml.tool_usage_0",
         "CREATE TRIGGER mine AFTER INSERT ON pml.tool_usage EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ] {
         assert_eq!(boss.refusal(statement).code().code(), "42501", "{statement}");

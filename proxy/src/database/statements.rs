@@ -162,6 +162,12 @@ impl Database {
         self.patiently(statement, &[], Repeat::Never).await.map(drop)
     }
 
+    /// Drops traces, calls, results and states of runs that are past their time.
+    pub(crate) async fn expire_some(&self) -> Result<(), DatabaseError> {
+        let statement = |schema: &str| format!("SELECT {schema}.pml_expire_some()");
+        self.patiently(statement, &[], Repeat::Never).await.map(drop)
+    }
+
     /// What to run for a capability that code names only at run time; an empty object if there is none.
     pub async fn callable(&self, caller: &Caller, name: &str) -> Result<Box<RawValue>, DatabaseError> {
         let statement = |schema: &str| {
