@@ -167,7 +167,7 @@ fn what_cannot_be_recorded_does_not_keep_the_others_from_it() {
         ended(4, "", &by_name, &json!({"success": true, "tasks": 1})),
         ended(5, "alice", &by_name, &success(&json!(1))),
     ];
-    let codes: Vec<_> = finish(&mut gate, &runs).into_iter().map(|answer| answer.err()).collect();
+    let codes: Vec<_> = finish(&mut gate, &runs).into_iter().map(Result::err).collect();
     let codes: Vec<_> = codes.iter().map(Option::as_deref).collect();
     assert_eq!(codes, [None, Some("22P05"), Some("22023"), Some("22023"), None]);
     assert_eq!(counts(&mut db, "all:n"), (2, 2, 6));
