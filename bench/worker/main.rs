@@ -1,7 +1,9 @@
-//! The worker against its peers, all in one run: `cargo bench -p pml_worker --bench worker`.
+//! The worker against its peers, all in one run: `cargo bench -p pml_worker --bench worker`; with `-- large` only the worker
+//! with a megabyte of JSON.
 //!
 //! Prints medians and ratios; asserts nothing. Peers that aren't installed (`npm install` in this folder) are left out.
 
+mod large;
 mod memory;
 mod peers;
 
@@ -53,12 +55,16 @@ async fn main() {
         return;
     };
     let pool = Pool::start(config()).await.unwrap();
+    let rows = Json::from_text(tasks.rows.clone()).unwrap();
+    if std::env::args().any(|argument| argument == "large") {
+        return large::print(&pool, &rows).await;
+    }
     let mut ours = BTreeMap::new();
     for (task, code, runs) in &tasks.list {
         let code = format!("const call = mcp.bench.call; {code}");
         let mut run = Run::new("bench", code).with_limits(generous());
         if task == "json" {
-            run.args = Json::from_text(tasks.rows.clone()).unwrap();
+            run.args = rows.clone();
         }
         timed(&pool, &run).await;
         let mut times = Vec::new();
@@ -68,6 +74,7 @@ async fn main() {
         ours.insert(task.clone(), median(times));
     }
     peers::print_table(&tasks, &ours).await;
+    large::print(&pool, &rows).await;
 
     println!("\nThe worker by itself");
     process_start().await;

@@ -7,23 +7,23 @@ use serde_json::value::RawValue;
 
 /// A JSON value kept as its text, so that a megabyte passes through without being parsed.
 #[derive(Clone)]
-pub struct Json(Arc<RawValue>);
+pub struct Json(Arc<Box<RawValue>>);
 
 impl Json {
     /// Keeps `text` if it is one valid JSON value.
     pub fn from_text(text: impl Into<String>) -> Result<Json, serde_json::Error> {
-        Ok(Json(RawValue::from_string(text.into())?.into()))
+        Ok(Json(Arc::new(RawValue::from_string(text.into())?)))
     }
 
     /// The JSON of anything serialisable.
     pub fn from_value(value: &impl Serialize) -> Result<Json, serde_json::Error> {
-        Ok(Json(serde_json::value::to_raw_value(value)?.into()))
+        Ok(Json(Arc::new(serde_json::value::to_raw_value(value)?)))
     }
 
     /// The value `null`.
     #[must_use]
     pub fn null() -> Json {
-        Json(RawValue::NULL.to_owned().into())
+        Json(Arc::new(RawValue::NULL.to_owned()))
     }
 
     /// The text.
@@ -64,7 +64,7 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
-        Ok(Json(Box::<RawValue>::deserialize(deserializer)?.into()))
+        Ok(Json(Arc::new(Box::<RawValue>::deserialize(deserializer)?)))
     }
 }
 

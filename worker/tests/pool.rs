@@ -52,6 +52,46 @@ async fn processes_are_there_before_the_first_run() {
 }
 
 #[tokio::test]
+async fn the_process_that_ran_last_runs_next() {
+    let pool = Pool::start(PoolConfig { slots: 3, ..config() }).await.unwrap();
+    until("three idle processes", || pool.idle_pids().len() == 3).await;
+    let all = pool.idle_pids();
+    let used = Mutex::new(Vec::new());
+    let note = async |call: Call| -> Result<Json, CallError> {
+        let idle = pool.idle_pids();
+        used.lock().extend(all.iter().copied().filter(|pid| !idle.contains(pid)));
+        Ok(call.args)
+    };
+    // Not at once, while the process still replaces its engine.
+    let had_the_same = || used.lock().windows(2).any(|pids| pids[0] == pids[1]);
+    for _ in 0..10_000 {
+        pool.run(Run::new("test", "await mcp.a.b()"), &note).await.result.unwrap();
+        if had_the_same() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("the processes took turns");
+}
+
+#[tokio::test]
+async fn a_process_at_rest_returns_the_memory_of_a_large_run() {
+    let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
+    let code = "const a = Array.from({ length: 3e5 }, (_, i) => ({ i })); return a.length";
+    let limits = Limits { cpu_time: Duration::from_secs(60), ..Limits::default() };
+    let outcome = pool.run(Run::new("test", code).with_limits(limits), &tools).await;
+    assert_eq!(outcome.result.unwrap(), json!(300_000));
+    assert!(outcome.usage.memory_peak > 16 << 20);
+    let pid = pool.idle_pids()[0];
+    let resident = || -> u64 {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    until("the memory to be returned", || resident() < 8 * 1024).await;
+}
+
+#[tokio::test]
 async fn a_full_queue_refuses_with_a_clear_error() {
     let pool = Pool::start(PoolConfig { slots: 1, queue: 2, queue_per_tenant: 2, ..config() }).await.unwrap();
     let gate = Semaphore::new(0);

@@ -1,15 +1,20 @@
 //! The only descriptor of the process: a socket to its parent, with frames in both directions.
 
 use std::{
+    ops::Range,
     os::fd::BorrowedFd,
     time::{Duration, Instant},
 };
 
 use pml_worker::protocol::HEADER;
 use rustix::{
+    buffer::spare_capacity,
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
+
+/// Room for reading, at least.
+const AT_ONCE: usize = 16 * 1024;
 
 /// The parent has closed the socket.
 #[derive(Debug)]
@@ -19,6 +24,18 @@ pub(crate) struct ParentGone;
 pub(crate) struct Connection {
     received: Vec<u8>,
     consumed: usize,
+}
+
+/// A frame with the buffer that it came in.
+pub(crate) struct Frame {
+    buffer: Vec<u8>,
+    place: Range<usize>,
+}
+
+impl Frame {
+    pub(crate) fn get(&self) -> &[u8] {
+        &self.buffer[self.place.clone()]
+    }
 }
 
 fn socket() -> BorrowedFd<'static> {
@@ -44,11 +61,23 @@ impl Connection {
 
     /// The next frame, waiting for it until `deadline`; `None` if it doesn't come by then.
     pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<&[u8]>, ParentGone> {
+        Ok(self.place_of_next(deadline)?.map(|place| &self.received[place]))
+    }
+
+    /// The next frame, in the buffer that it came in. The frames behind it move to another.
+    pub(crate) fn receive_owned(&mut self) -> Result<Frame, ParentGone> {
+        let place = self.place_of_next(None)?.ok_or(ParentGone)?;
+        let rest = self.received.split_off(place.end);
+        self.consumed = 0;
+        Ok(Frame { buffer: std::mem::replace(&mut self.received, rest), place })
+    }
+
+    fn place_of_next(&mut self, deadline: Option<Instant>) -> Result<Option<Range<usize>>, ParentGone> {
         loop {
             if let Some(end) = self.frame_end() {
                 let start = self.consumed + HEADER;
                 self.consumed = end;
-                return Ok(Some(&self.received[start..end]));
+                return Ok(Some(start..end));
             }
             if self.consumed > 0 {
                 self.received.drain(..self.consumed);
@@ -63,27 +92,30 @@ impl Connection {
         }
     }
 
+    /// Waits for something to receive; false if nothing comes by then.
+    pub(crate) fn is_readable_before(&self, deadline: Instant) -> Result<bool, ParentGone> {
+        Ok(self.frame_end().is_some() || readable_before(deadline)?)
+    }
+
     fn frame_end(&self) -> Option<usize> {
-        let rest = &self.received[self.consumed..];
-        let length = u32::from_le_bytes(rest.get(..HEADER)?.try_into().ok()?) as usize;
-        (rest.len() - HEADER >= length).then_some(self.consumed + HEADER + length)
+        let end = self.consumed + HEADER + self.frame_length()?;
+        (self.received.len() >= end).then_some(end)
+    }
+
+    fn frame_length(&self) -> Option<usize> {
+        let header = self.received[self.consumed..].get(..HEADER)?.try_into().ok()?;
+        Some(u32::from_le_bytes(header) as usize)
     }
 
     fn fill(&mut self) -> Result<(), ParentGone> {
-        let length = self.received.len();
-        // Doubles, so that a megabyte takes a few reads and a small answer one.
-        let room = length.clamp(16 * 1024, 1024 * 1024);
-        self.received.resize(length + room, 0);
-        let read = loop {
-            match rustix::io::read(socket(), &mut self.received[length..]) {
+        let missing = self.frame_length().map_or(0, |length| HEADER + length - self.received.len());
+        self.received.reserve(missing.max(AT_ONCE));
+        loop {
+            match rustix::io::read(socket(), spare_capacity(&mut self.received)) {
                 Err(Errno::INTR) => {}
-                read => break read,
+                Ok(0) | Err(_) => return Err(ParentGone),
+                Ok(_) => return Ok(()),
             }
-        };
-        self.received.truncate(length + read.unwrap_or(0));
-        match read {
-            Ok(0) | Err(_) => Err(ParentGone),
-            Ok(_) => Ok(()),
         }
     }
 

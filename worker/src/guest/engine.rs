@@ -22,6 +22,7 @@ use rquickjs::{
 use super::{
     bridge::{self, Bridge, json},
     connection::{Connection, ParentGone},
+    from_json,
     heap::{Heap, HeapGauge},
     run_state::RunState,
     thrown::{self, AFTER_CODE, BEFORE_CODE, FILE},
@@ -287,7 +288,7 @@ impl<'a, 'js> Conversation<'a, 'js> {
         for name in names {
             self.set_name.call::<_, ()>(*name)?;
         }
-        let args = self.ctx.json_parse(args)?;
+        let args = from_json::parse(self.ctx, args)?;
         let source = [BEFORE_CODE, code, AFTER_CODE].concat();
         let mut options = EvalOptions::default();
         options.filename = Some(FILE.to_owned());
@@ -351,11 +352,11 @@ impl<'a, 'js> Conversation<'a, 'js> {
     fn settle(&self, id: u32, answer: Result<&str, AnswerError<'_>>) -> rquickjs::Result<()> {
         match answer {
             Ok(text) => {
-                let value = self.ctx.json_parse(text)?;
+                let value = from_json::parse(self.ctx, text)?;
                 self.settle.call((id, true, value))
             }
             Err(AnswerError { message, data }) => {
-                let data = data.map(|data| self.ctx.json_parse(data)).transpose()?;
+                let data = data.map(|data| from_json::parse(self.ctx, data)).transpose()?;
                 self.settle.call((id, false, message, data))
             }
         }

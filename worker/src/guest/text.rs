@@ -1,5 +1,7 @@
 //! Strings out of the engine. JavaScript's may hold half a surrogate pair; Rust and JSON get U+FFFD for it.
 
+use std::borrow::Cow;
+
 use rquickjs::{Coerced, Ctx, FromJs, Result, String as JsString, Value};
 
 /// A value as the text that `String(value)` gives.
@@ -20,12 +22,13 @@ pub(crate) fn text_of(string: &JsString<'_>) -> Result<String> {
     // SAFETY: the pointer and length are those of the string that `text` keeps alive. Not `as_str`, which takes
     // half a surrogate pair for UTF-8.
     let bytes = unsafe { std::slice::from_raw_parts(text.as_ptr().cast::<u8>(), text.len()) };
-    Ok(well_formed(bytes))
+    Ok(well_formed(bytes).into_owned())
 }
 
-fn well_formed(bytes: &[u8]) -> String {
+/// The text of what the engine gives as UTF-8, with U+FFFD for half a surrogate pair.
+pub(crate) fn well_formed(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -35,7 +38,7 @@ fn well_formed(bytes: &[u8]) -> String {
             text.push(char::REPLACEMENT_CHARACTER);
         }
     }
-    text
+    Cow::Owned(text)
 }
 
 #[cfg(test)]

@@ -1,16 +1,20 @@
 //! Serialises JavaScript values as JSON, with a defined outcome for everything that JSON can't express.
 
-use std::io::Write;
+use rquickjs::{Ctx, Error, FromJs, Function, Object, Value, function::This, qjs};
 
-use rquickjs::{Atom, Ctx, Function, Object, Value, atom::PredefinedAtom, object::Filter, qjs};
-
-use super::text::text_of;
+use super::{
+    raw::{Keys, Name, Owned, StringBytes},
+    text::{Text, well_formed},
+};
 
 /// JSON parsers have a depth limit (serde_json 128, Postgres its stack); an error here is clearer than one there.
 pub(crate) const DEEPEST: usize = 100;
 
 /// The largest integer that every reader of JSON numbers keeps exact.
 const SAFE_INTEGER: i64 = (1 << 53) - 1;
+
+/// Keys whose text is copied from where it was written last; a power of two.
+const KNOWN_KEYS: usize = 256;
 
 pub(crate) enum JsonError<'js> {
     /// Code that was called on the way (a getter, `toJSON`, a proxy) threw this.
@@ -41,9 +45,20 @@ pub(crate) struct JsonWriter<'js> {
     ctx: Ctx<'js>,
     exotic: Box<dyn Fn() -> rquickjs::Result<Function<'js>> + 'js>,
     plain_class: u32,
+    array_class: u32,
     longest: usize,
-    above: Vec<Object<'js>>,
+    /// The objects around the value being written. Each is held by the call that writes it.
+    above: Vec<qjs::JSValue>,
     text: Vec<u8>,
+    known_keys: Vec<Option<KnownKey<'js>>>,
+}
+
+/// Where a key was written, with its quotes and colon.
+struct KnownKey<'js> {
+    /// Held, so that the engine can't give its number to another name meanwhile.
+    name: Name<'js>,
+    start: usize,
+    end: usize,
 }
 
 impl<'js> JsonWriter<'js> {
@@ -52,14 +67,15 @@ impl<'js> JsonWriter<'js> {
         longest: usize,
         exotic: impl Fn() -> rquickjs::Result<Function<'js>> + 'js,
     ) -> rquickjs::Result<JsonWriter<'js>> {
-        let plain = Object::new(ctx.clone())?;
         Ok(JsonWriter {
             ctx: ctx.clone(),
             exotic: Box::new(exotic),
-            plain_class: class_of(&plain),
+            plain_class: class_of(Object::new(ctx.clone())?.as_raw()),
+            array_class: class_of(rquickjs::Array::new(ctx.clone())?.as_raw()),
             longest,
             above: Vec::new(),
             text: Vec::new(),
+            known_keys: std::iter::repeat_with(|| None).take(KNOWN_KEYS).collect(),
         })
     }
 
@@ -68,69 +84,80 @@ impl<'js> JsonWriter<'js> {
         if value.is_undefined() {
             return Ok(for_undefined.to_owned());
         }
-        let kind = value.type_name();
-        if !self.value(value, "")? {
-            return Err(JsonError::Refused { why: format!("a {kind} has no JSON"), path: Vec::new() });
+        if !self.value(value.as_raw(), None)? {
+            let why = format!("a {} has no JSON", value.type_name());
+            return Err(JsonError::Refused { why, path: Vec::new() });
         }
         String::from_utf8(self.text)
             .map_err(|_| JsonError::Refused { why: "its text is not UTF-8".into(), path: Vec::new() })
     }
 
-    /// Writes one value; false if it is one that JSON leaves out.
-    fn value(&mut self, value: Value<'js>, key: &str) -> Result<bool, JsonError<'js>> {
+    /// Writes one value; false, and nothing written, if it is one that JSON leaves out. `key` is for `toJSON`.
+    fn value(&mut self, value: qjs::JSValue, key: Option<qjs::JSAtom>) -> Result<bool, JsonError<'js>> {
         if self.text.len() > self.longest {
             return Err(JsonError::TooLong);
         }
-        if let Some(integer) = value.as_int() {
-            self.print(format_args!("{integer}"));
-        } else if let Some(number) = value.as_float() {
-            self.number(number);
-        } else if let Some(string) = value.as_string() {
-            let text = self.caught(text_of(string))?;
-            self.string(&text);
-        } else if let Some(boolean) = value.as_bool() {
-            self.print(format_args!("{boolean}"));
-        } else if value.is_null() {
-            self.raw("null");
-        } else if value.is_big_int() {
-            self.big_integer(value)?;
-        } else if let Some(object) = value.as_object() {
-            return self.object(object, key);
-        } else {
-            return Ok(false);
+        // SAFETY: the value is alive, and only read as what its tag says.
+        unsafe {
+            match qjs::JS_VALUE_GET_NORM_TAG(value) {
+                qjs::JS_TAG_INT => self.serialize(&qjs::JS_VALUE_GET_INT(value)),
+                qjs::JS_TAG_FLOAT64 => self.number(qjs::JS_VALUE_GET_FLOAT64(value)),
+                qjs::JS_TAG_STRING | qjs::JS_TAG_STRING_ROPE => self.string(value)?,
+                qjs::JS_TAG_BOOL => self.serialize(&qjs::JS_VALUE_GET_BOOL(value)),
+                qjs::JS_TAG_NULL => self.raw("null"),
+                qjs::JS_TAG_SHORT_BIG_INT | qjs::JS_TAG_BIG_INT => self.big_integer(value)?,
+                qjs::JS_TAG_OBJECT => return self.object(value, key),
+                _ => return Ok(false),
+            }
         }
         Ok(true)
     }
 
-    fn object(&mut self, object: &Object<'js>, key: &str) -> Result<bool, JsonError<'js>> {
-        let to_json: Value<'js> = self.caught(object.get(PredefinedAtom::ToJSON))?;
-        if let Some(to_json) = to_json.as_function() {
-            let replaced: Value<'js> =
-                self.caught(to_json.call((rquickjs::function::This(object.clone()), key)))?;
-            return match replaced.as_object() {
-                // The language calls toJSON only once.
-                Some(object) => self.structure(object),
-                None => self.value(replaced, key),
-            };
+    fn object(&mut self, object: qjs::JSValue, key: Option<qjs::JSAtom>) -> Result<bool, JsonError<'js>> {
+        let to_json = self.property(object, qjs::JS_ATOM_toJSON)?;
+        // SAFETY: only reads the value's class.
+        if !unsafe { qjs::JS_IsFunction(self.ctx.as_raw().as_ptr(), to_json.raw()) } {
+            return self.structure(object);
         }
-        self.structure(object)
+        let replaced = self.replaced(object, to_json, key)?;
+        // The language calls toJSON only once.
+        if replaced.is_object() {
+            self.structure(replaced.as_raw())
+        } else {
+            self.value(replaced.as_raw(), key)
+        }
     }
 
-    fn structure(&mut self, object: &Object<'js>) -> Result<bool, JsonError<'js>> {
-        if object.is_function() {
+    /// What `toJSON` of the object returns.
+    fn replaced(
+        &self,
+        object: qjs::JSValue,
+        to_json: Owned<'js>,
+        key: Option<qjs::JSAtom>,
+    ) -> Result<Value<'js>, JsonError<'js>> {
+        let name = self.caught(key.map(|key| self.name_of(key)).transpose())?.unwrap_or_default();
+        let to_json = self.caught(Function::from_js(&self.ctx, to_json.into_value(&self.ctx)))?;
+        self.caught(to_json.call((This(self.shared(object)), name)))
+    }
+
+    fn structure(&mut self, object: qjs::JSValue) -> Result<bool, JsonError<'js>> {
+        let class = class_of(object);
+        let is_usual = class == self.plain_class || class == self.array_class;
+        // SAFETY: only reads the value's class.
+        if !is_usual && unsafe { qjs::JS_IsFunction(self.ctx.as_raw().as_ptr(), object) } {
             return Ok(false);
         }
-        if self.above.contains(object) {
+        if self.above.iter().any(|above| is_same(*above, object)) {
             return Err(JsonError::Refused { why: "it contains itself".into(), path: Vec::new() });
         }
         if self.above.len() >= DEEPEST {
             let why = format!("it is nested deeper than {DEEPEST} levels");
             return Err(JsonError::Refused { why, path: Vec::new() });
         }
-        self.above.push(object.clone());
-        let written = if object.is_array() {
+        self.above.push(object);
+        let written = if class == self.array_class {
             self.array(object)
-        } else if class_of(object) == self.plain_class {
+        } else if class == self.plain_class {
             self.members(object)
         } else {
             self.exotic(object)
@@ -139,88 +166,156 @@ impl<'js> JsonWriter<'js> {
         written
     }
 
-    fn exotic(&mut self, object: &Object<'js>) -> Result<bool, JsonError<'js>> {
+    fn exotic(&mut self, object: qjs::JSValue) -> Result<bool, JsonError<'js>> {
         let plain = self.caught((self.exotic)())?;
-        let replaced: Value<'js> = self.caught(plain.call((object.clone(),)))?;
-        match replaced.as_object() {
-            Some(same) if same == object => self.members(object),
-            _ => self.value(replaced, ""),
+        let replaced: Value<'js> = self.caught(plain.call((self.shared(object),)))?;
+        if replaced.is_object() && is_same(replaced.as_raw(), object) {
+            self.members(object)
+        } else {
+            self.value(replaced.as_raw(), None)
         }
     }
 
-    fn array(&mut self, array: &Object<'js>) -> Result<bool, JsonError<'js>> {
-        let length: f64 = self.caught(array.get(PredefinedAtom::Length))?;
+    fn array(&mut self, array: qjs::JSValue) -> Result<bool, JsonError<'js>> {
+        let mut length = 0;
+        // SAFETY: the array is alive; the length is written.
+        let failed = unsafe { qjs::JS_GetLength(self.ctx.as_raw().as_ptr(), array, &raw mut length) } < 0;
+        self.caught(if failed { Err(Error::Exception) } else { Ok(()) })?;
         self.raw("[");
-        let mut index = 0_u32;
-        while f64::from(index) < length {
+        for index in 0..u32::try_from(length).unwrap_or(u32::MAX) {
             if index > 0 {
                 self.raw(",");
             }
-            let item = self.caught(array.get(index));
-            let written =
-                item.and_then(|item| self.value(item, "")).map_err(|e| e.inside(|| format!("[{index}]")))?;
-            if !written {
+            if !self.element(array, index).map_err(|error| error.inside(|| format!("[{index}]")))? {
                 self.raw("null");
             }
-            index += 1;
         }
         self.raw("]");
         Ok(true)
     }
 
-    fn members(&mut self, object: &Object<'js>) -> Result<bool, JsonError<'js>> {
+    fn element(&mut self, array: qjs::JSValue, index: u32) -> Result<bool, JsonError<'js>> {
+        // SAFETY: the array is alive; the result is a new reference.
+        let element = unsafe {
+            Owned::new(&self.ctx, qjs::JS_GetPropertyUint32(self.ctx.as_raw().as_ptr(), array, index))
+        };
+        let element = self.caught(element)?;
+        self.value(element.raw(), None)
+    }
+
+    fn members(&mut self, object: qjs::JSValue) -> Result<bool, JsonError<'js>> {
+        // SAFETY: the object is alive, and so is the context.
+        let keys = self.caught(unsafe { Keys::of(&self.ctx, object) })?;
         self.raw("{");
         let mut first = true;
-        for property in object.own_props::<Atom<'js>, Value<'js>>(Filter::default()) {
-            let name_of = |atom: &Atom<'js>| atom.to_js_string().and_then(|name| text_of(&name));
-            let (key, value) = self.caught(property)?;
-            let name = self.caught(name_of(&key))?;
+        for index in 0..keys.len() {
+            let name = keys.get(index);
+            let value = self.property(object, name)?;
             let start = self.text.len();
             if !first {
                 self.raw(",");
             }
-            self.string(&name);
-            self.raw(":");
-            if self.value(value, &name).map_err(|e| e.inside(|| format!(".{name}")))? {
+            self.key(name)?;
+            let written = self.value(value.raw(), Some(name));
+            if written
+                .map_err(|error| error.inside(|| format!(".{}", self.name_of(name).unwrap_or_default())))?
+            {
                 first = false;
             } else {
-                self.text.truncate(start);
+                self.cut(start, name);
             }
         }
         self.raw("}");
         Ok(true)
     }
 
+    /// Writes a key and its colon.
+    fn key(&mut self, name: qjs::JSAtom) -> Result<(), JsonError<'js>> {
+        let place = name as usize % KNOWN_KEYS;
+        let start = self.text.len();
+        if let Some(known) = &self.known_keys[place]
+            && known.name.atom() == name
+        {
+            self.text.extend_from_within(known.start..known.end);
+            return Ok(());
+        }
+        let key = self.caught(self.name_of(name))?;
+        self.serialize(&key);
+        self.raw(":");
+        // SAFETY: the caller's keys hold the name.
+        let name = unsafe { Name::again(&self.ctx, name) };
+        self.known_keys[place] = Some(KnownKey { name, start, end: self.text.len() });
+        Ok(())
+    }
+
+    /// Takes back the key `name`, written at `start` or after a comma there.
+    fn cut(&mut self, start: usize, name: qjs::JSAtom) {
+        self.text.truncate(start);
+        let known = &mut self.known_keys[name as usize % KNOWN_KEYS];
+        if known.as_ref().is_some_and(|known| known.start >= start) {
+            *known = None;
+        }
+    }
+
     fn number(&mut self, number: f64) {
         if !number.is_finite() {
             self.raw("null");
         } else if number.fract() == 0.0 && number.abs() <= SAFE_INTEGER as f64 {
-            self.print(format_args!("{}", number as i64));
+            self.serialize(&(number as i64));
         } else {
             self.serialize(&number);
         }
     }
 
-    fn big_integer(&mut self, value: Value<'js>) -> Result<(), JsonError<'js>> {
-        let digits: rquickjs::Coerced<String> = self.caught(value.get())?;
+    fn big_integer(&mut self, value: qjs::JSValue) -> Result<(), JsonError<'js>> {
+        let Text(digits) = self.caught(Text::from_js(&self.ctx, self.shared(value)))?;
         match digits.parse::<i64>() {
             Ok(integer) if integer.abs() <= SAFE_INTEGER => self.raw(&digits),
-            _ => self.string(&digits),
+            _ => self.serialize(&digits),
         }
         Ok(())
     }
 
-    fn string(&mut self, text: &str) {
-        self.serialize(text);
+    fn string(&mut self, string: qjs::JSValue) -> Result<(), JsonError<'js>> {
+        // SAFETY: the caller saw that it is a string, and holds it.
+        let bytes = self.caught(unsafe { StringBytes::of(&self.ctx, string) })?;
+        let bytes = bytes.get();
+        if is_plain(bytes) {
+            self.text.reserve(bytes.len() + 2);
+            self.text.push(b'"');
+            self.text.extend_from_slice(bytes);
+            self.text.push(b'"');
+        } else {
+            self.serialize(&*well_formed(bytes));
+        }
+        Ok(())
+    }
+
+    /// The property `name` of `object`, by way of getters and prototypes.
+    fn property(&self, object: qjs::JSValue, name: qjs::JSAtom) -> Result<Owned<'js>, JsonError<'js>> {
+        let ctx = self.ctx.as_raw().as_ptr();
+        // SAFETY: both are alive; the result is a new reference.
+        self.caught(unsafe { Owned::new(&self.ctx, qjs::JS_GetProperty(ctx, object, name)) })
+    }
+
+    fn name_of(&self, name: qjs::JSAtom) -> rquickjs::Result<String> {
+        let ctx = self.ctx.as_raw().as_ptr();
+        // SAFETY: the name is alive; the result is a new reference to a string.
+        unsafe {
+            let text = Owned::new(&self.ctx, qjs::JS_AtomToString(ctx, name))?;
+            Ok(well_formed(StringBytes::of(&self.ctx, text.raw())?.get()).into_owned())
+        }
+    }
+
+    /// One more reference to a value.
+    fn shared(&self, value: qjs::JSValue) -> Value<'js> {
+        // SAFETY: the value is alive; the new reference moves into the result.
+        unsafe { Value::from_raw(self.ctx.clone(), qjs::JS_DupValue(self.ctx.as_raw().as_ptr(), value)) }
     }
 
     fn serialize(&mut self, value: &(impl serde::Serialize + ?Sized)) {
         // Writing a number or a string into memory can't fail.
         let _ = serde_json::to_writer(&mut self.text, value);
-    }
-
-    fn print(&mut self, text: std::fmt::Arguments<'_>) {
-        let _ = self.text.write_fmt(text);
     }
 
     fn raw(&mut self, text: &str) {
@@ -239,7 +334,18 @@ impl<'js> JsonWriter<'js> {
     }
 }
 
-fn class_of(object: &Object<'_>) -> u32 {
+/// Whether a string is ASCII without anything that JSON escapes. In blocks, which the compiler makes vector code of.
+fn is_plain(bytes: &[u8]) -> bool {
+    let is_special = |byte: &u8| !(0x20..0x80).contains(byte) || matches!(byte, b'"' | b'\\');
+    bytes.chunks(32).all(|block| !block.iter().fold(false, |found, byte| found | is_special(byte)))
+}
+
+fn class_of(object: qjs::JSValue) -> u32 {
     // SAFETY: only reads the class id of a live value.
-    unsafe { qjs::JS_GetClassID(object.as_raw()) }
+    unsafe { qjs::JS_GetClassID(object) }
+}
+
+fn is_same(one: qjs::JSValue, other: qjs::JSValue) -> bool {
+    // SAFETY: both are objects, whose pointers are compared.
+    unsafe { std::ptr::eq(qjs::JS_VALUE_GET_PTR(one), qjs::JS_VALUE_GET_PTR(other)) }
 }

@@ -55,7 +55,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// Least recently used first: its previous engine is most likely torn down.
+    /// Least recently used first.
     idle: VecDeque<Process>,
     /// Low-priority processes, for heavy users.
     idle_in_background: Vec<Process>,
@@ -279,8 +279,9 @@ impl Shared {
                 return Err(StartError::Closed);
             }
             state.idle.retain(|process| !process.ended());
-            // One whose engine is torn down, or the least recently used.
-            let clear = state.idle.iter().position(Process::is_clear).unwrap_or(0);
+            // The last used whose previous engine is torn down: its memory is still in the processor's caches, and those that
+            // rest may go on. Or the least recently used, which is done with that first.
+            let clear = state.idle.iter().rposition(Process::is_clear).unwrap_or(0);
             if state.idle.len() > left
                 && let Some(process) = state.idle.remove(clear)
             {
