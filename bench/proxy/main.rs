@@ -54,6 +54,7 @@ async fn main() {
     }
     if wants("listing") {
         done(listing::print(&http, &folder, &[10, 1_000, 10_000]).await);
+        done(listing::beside_others(&http, &folder, time).await);
     }
     if wants("fairness") {
         done(fairness::print(&http, &folder, time, &wanted).await);

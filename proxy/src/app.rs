@@ -11,6 +11,7 @@ use crate::{
     expiry,
     lifecycle::{ENDING, Lifecycle},
     limits::{Questions, RunLimits, SubscriptionCounts},
+    memory,
     metrics::{Metrics, Readings},
     notifications::{self, Listener},
     recorder::Recorder,
@@ -90,6 +91,7 @@ impl App {
         tokio::spawn(notifications::follow_tools(tools.clone(), metrics.clone(), stop.clone()));
         tokio::spawn(tokens.clone().follow_hints(stop.clone()));
         tokio::spawn(tools.clone().follow_servers(stop.clone()));
+        tokio::spawn(memory::return_at_rest(tools.clone(), stop.clone()));
         Ok(app)
     }
 

@@ -12,6 +12,7 @@ use std::{
 
 use http::request::Parts;
 use parking_lot::Mutex;
+use pml_worker::aside_if_large;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -38,7 +39,7 @@ use crate::{
     presence::Presence,
     run::{self, CallFailure, Job, Reporter},
     scope::{Caller, new_request_id},
-    tools::{answer, builtin::Builtin},
+    tools::{self, answer, builtin::Builtin},
     weight::Weight,
 };
 
@@ -271,7 +272,11 @@ impl ServerHandler for Handler {
             span.in_scope(|| tracing::warn!(%error, "can't list the tools"));
             ErrorData::internal_error(error.to_string(), None)
         })?;
-        let mut result = ListToolsResult::with_all_items(tools.as_ref().clone());
+        let bytes = tools::size(&tools);
+        if let Some(weight) = weight(&context.extensions) {
+            weight.set(bytes);
+        }
+        let mut result = ListToolsResult::with_all_items(aside_if_large(bytes, || tools.as_ref().clone()));
         result.meta = answer::list_meta(&self.app.tools.unlisted(caller.scope()));
         (result.cache_scope, result.ttl_ms) = UNCACHED;
         Ok(result)

@@ -21,6 +21,7 @@ mod links;
 mod list_changes;
 pub mod logging;
 pub mod manual;
+mod memory;
 pub mod metrics;
 #[cfg(test)]
 mod module_cycles;

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
+use pml_worker::aside_if_large;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -14,7 +15,7 @@ use crate::{
     metrics::Metrics,
     scope::{Scope, is_project_key},
     tokens::Tokens,
-    tools::Catalog,
+    tools::{Catalog, size},
 };
 
 /// Notifications within this time cause one query.
@@ -92,7 +93,7 @@ pub(crate) async fn follow_tools(tools: Arc<Catalog>, metrics: Arc<Metrics>, sto
 async fn check(tools: &Catalog, metrics: &Metrics, scope: Scope) {
     match tools.list_again(&scope).await {
         Ok(list) => {
-            if tools.changes.notify_if_changed(&scope, list) {
+            if aside_if_large(size(&list), || tools.changes.notify_if_changed(&scope, list)) {
                 metrics.list_changed();
             }
         }

@@ -10,6 +10,7 @@ mod fair;
 mod json;
 mod large;
 mod limits;
+mod memory;
 mod meter;
 mod outcome;
 mod pool;
@@ -22,6 +23,7 @@ pub use fair::{Counts, FairGate, Full, FullOf, Permit, Refused, Shares, Tenant};
 pub use json::Json;
 pub use large::aside_if_large;
 pub use limits::{LimitKind, Limits};
+pub use memory::return_free_memory;
 pub use meter::CpuMeter;
 pub use outcome::{
     Answer, CallRecord, Failure, LogEntry, LogLevel, MissedCall, Outcome, QueueSetting, Thrown, Trace,

@@ -228,7 +228,8 @@ impl Database {
             )
         };
         let rows = self.ask(caller, statement, &[(&servers, Type::TEXT_ARRAY)], Repeat::Harmless).await?;
-        rows.iter().map(tool_row).collect()
+        let bytes = rows.iter().map(Row::raw_size_bytes).sum();
+        aside_if_large(bytes, || rows.into_iter().map(|row| tool_row(&row)).collect())
     }
 
     /// Replaces a server's tools in the caller's project. How many changed.

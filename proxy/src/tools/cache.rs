@@ -7,8 +7,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use pml_worker::aside_if_large;
 use rmcp::model::Tool;
 
+use super::kept_list::KeptList;
 use crate::{
     plan::{RunPlan, ServerTool},
     scope::Scope,
@@ -55,7 +57,7 @@ struct State {
 
 struct CachedScope {
     project: String,
-    list: Option<Cached<Arc<Vec<Tool>>>>,
+    list: Option<Cached<KeptList>>,
     /// The servers' tools that were called, by their wire names.
     server_tools: HashMap<String, Cached<ServerTool>>,
     plans: HashMap<Callee, Cached<CachedPlan>>,
@@ -110,14 +112,51 @@ impl ToolCache {
     pub(crate) fn list(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
         let mut state = self.0.lock();
         let entry = state.scopes.get(scope)?;
-        let list = entry.list.as_ref().filter(|list| state.is_valid(&entry.project, list))?.value.clone();
+        let list = entry.list.as_ref().filter(|list| state.is_valid(&entry.project, list))?.value.parsed()?;
         state.was_used = true;
         Some(list)
     }
 
     /// The scope's last list, valid or not: the fallback while Postgres can't be reached.
     pub(crate) fn last_list(&self, scope: &Scope) -> Option<Arc<Vec<Tool>>> {
-        Some(self.0.lock().scopes.get(scope)?.list.as_ref()?.value.clone())
+        let list = self.0.lock().scopes.get(scope)?.list.as_ref()?.value.clone();
+        list.unpacked()
+    }
+
+    /// Whether there is a last list.
+    pub(crate) fn has_list(&self, scope: &Scope) -> bool {
+        self.0.lock().scopes.get(scope).is_some_and(|entry| entry.list.is_some())
+    }
+
+    /// The large lists that have expired and aren't packed.
+    fn unpacked_lists(&self) -> Vec<(Scope, Moment, Arc<Vec<Tool>>)> {
+        let state = self.0.lock();
+        let lists = state.scopes.iter().filter_map(|(scope, entry)| Some((scope, entry.list.as_ref()?)));
+        let expired =
+            lists.filter(|(_, list)| list.at.elapsed() >= LIFETIME && list.value.is_worth_packing());
+        expired.filter_map(|(scope, list)| Some((scope.clone(), list.asked, list.value.parsed()?))).collect()
+    }
+
+    /// Packs the large lists that have expired. Whether there were any.
+    pub(crate) fn pack_lists(&self) -> bool {
+        let lists = self.unpacked_lists();
+        let found = !lists.is_empty();
+        for (scope, asked, tools) in lists {
+            aside_if_large(super::size(&tools), || self.pack_list(&scope, asked, tools));
+        }
+        found
+    }
+
+    fn pack_list(&self, scope: &Scope, asked: Moment, tools: Arc<Vec<Tool>>) {
+        let packed = KeptList::packed(&tools);
+        let mut state = self.0.lock();
+        let list = state.scopes.get_mut(scope).and_then(|entry| entry.list.as_mut());
+        if let Some(list) = list.filter(|list| list.asked == asked) {
+            list.value = packed;
+        }
+        // Otherwise the last one to release it would do so under the lock.
+        drop(state);
+        drop(tools);
     }
 
     pub(crate) fn keep_list(&self, scope: &Scope, tools: Arc<Vec<Tool>>, asked: Moment) {
@@ -125,7 +164,7 @@ impl ToolCache {
             // A slow query must not replace the result of a later one.
             && entry.list.as_ref().is_none_or(|list| list.asked <= asked)
         {
-            entry.list = Some(Cached::new(tools, asked));
+            entry.list = Some(Cached::new(KeptList::Parsed(tools), asked));
         }
     }
 

@@ -4,10 +4,12 @@ pub mod answer;
 mod ask;
 pub mod builtin;
 pub(crate) mod cache;
+mod kept_list;
 mod registration;
 
 use std::{sync::Arc, time::Duration};
 
+use pml_worker::aside_if_large;
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::watch;
@@ -22,6 +24,14 @@ use builtin::Builtins;
 use cache::ToolCache;
 use registration::Registration;
 pub(crate) use registration::Unlisted;
+
+/// The approximate bytes of a listed tool.
+const TOOL_BYTES: usize = 512;
+
+/// The approximate bytes of a list.
+pub(crate) fn size(tools: &[Tool]) -> usize {
+    TOOL_BYTES * tools.len()
+}
 
 /// How long a list waits for Postgres if there is an older list to fall back on.
 const SHORT_WAIT: Duration = Duration::from_secs(2);
@@ -65,13 +75,12 @@ impl Catalog {
     }
 
     async fn current_or_last(&self, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
-        let last = self.cache.last_list(caller.scope());
-        let database =
-            if last.is_some() { self.database.in_a_hurry(SHORT_WAIT) } else { self.database.clone() };
+        let has_last = self.cache.has_list(caller.scope());
+        let database = if has_last { self.database.in_a_hurry(SHORT_WAIT) } else { self.database.clone() };
         match self.current(caller, &database).await {
             Err(error) if error.is_passing() => {
                 tracing::warn!(%error, "falling back to the last list of tools");
-                last.ok_or(error)
+                self.cache.last_list(caller.scope()).ok_or(error)
             }
             listed => listed,
         }
@@ -109,11 +118,13 @@ impl Catalog {
             tokio::try_join!(database.agent_tools(caller), database.tools(caller, &self.server_names))?;
         let mut tools: Vec<Tool> = builtin.iter().map(|definition| defined(definition)).collect();
         self.builtins.keep(Arc::new(tools.clone()));
-        let rows = rows.into_iter().filter(|row| !self.is_excluded(row));
-        tools.extend(rows.map(|row| {
-            let server = row.server.as_deref().and_then(|server| self.servers.other_name(server));
-            listed(row, server)
-        }));
+        aside_if_large(TOOL_BYTES * rows.len(), || {
+            let rows = rows.into_iter().filter(|row| !self.is_excluded(row));
+            tools.extend(rows.map(|row| {
+                let server = row.server.as_deref().and_then(|server| self.servers.other_name(server));
+                listed(row, server)
+            }));
+        });
         let tools = Arc::new(tools);
         self.cache.keep_list(caller.scope(), tools.clone(), asked);
         Ok(tools)

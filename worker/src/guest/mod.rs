@@ -16,7 +16,10 @@ mod web;
 
 use std::time::{Duration, Instant};
 
-use pml_worker::protocol::{FromWorker, ToWorker, append_frame, parse_frame};
+use pml_worker::{
+    protocol::{FromWorker, ToWorker, append_frame, parse_frame},
+    return_free_memory,
+};
 
 use self::{
     connection::{Connection, ParentGone, send},
@@ -48,8 +51,7 @@ pub(crate) fn serve(missing: &str) -> Result<(), ParentGone> {
         tell(&FromWorker::Ready { missing })?;
         if is_large && !connection.is_readable_before(Instant::now() + REST)? {
             connection.shrink();
-            // SAFETY: malloc_trim takes no pointer.
-            unsafe { libc::malloc_trim(0) };
+            return_free_memory();
             is_large = false;
         }
         is_large |= serve_one(engine, &mut connection)? > LARGE_HEAP;
