@@ -77,12 +77,12 @@ async fn the_process_that_ran_last_runs_next() {
 #[tokio::test]
 async fn a_process_at_rest_returns_the_memory_of_a_large_run() {
     let pool = Pool::start(PoolConfig { slots: 1, ..config() }).await.unwrap();
+    let pid = pool.idle_pids()[0];
     let code = "const a = Array.from({ length: 3e5 }, (_, i) => ({ i })); return a.length";
     let limits = Limits { cpu_time: Duration::from_secs(60), ..Limits::default() };
     let outcome = pool.run(Run::new("test", code).with_limits(limits), &tools).await;
     assert_eq!(outcome.result.unwrap(), json!(300_000));
     assert!(outcome.usage.memory_peak > 16 << 20);
-    let pid = pool.idle_pids()[0];
     let resident = || -> u64 {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
