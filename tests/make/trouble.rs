@@ -1,10 +1,10 @@
 //! `make up` when something is in its way: it says so, leaves nothing that `make down` doesn't find, and works afterwards.
 
-use std::{net::TcpListener, path::Path, process::Command};
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use pml_tests::mcp::{Agent, Era, eventually};
 
-use crate::checkout::{Checkout, succeeded};
+use crate::checkout::{Checkout, run, succeeded};
 
 fn serves(checkout: &Checkout) {
     let agent = Agent::connect(&format!("http://127.0.0.1:{}/mcp", checkout.port), Era::Stateless);
@@ -61,6 +61,57 @@ fn killed_in_the_middle() {
     stops(&checkout);
     succeeded(&checkout.up());
     serves(&checkout);
+    stops(&checkout);
+}
+
+/// `started` says of which process it was asked.
+#[test]
+fn the_proxy_is_remembered_by_its_own_number() {
+    let checkout = Checkout::new();
+    let script =
+        ". scripts/env && make_home && started() { echo \"$1\"; } && remember_proxy && cat \"$PROXY_PID\"";
+    let printed = run(&mut checkout.command(&["bash", "-c", script]));
+    let (number, started) = printed.trim().split_once(' ').expect("two numbers");
+    assert_eq!(number, started);
+}
+
+/// In a container whose first process waits for nobody.
+#[test]
+fn a_proxy_that_ended_as_a_zombie_does_not_run() {
+    let checkout = Checkout::new();
+    let mut zombie = Command::new("true").spawn().unwrap();
+    let stat = format!("/proc/{}/stat", zombie.id());
+    let fields = eventually("it has ended", || {
+        let stat = fs::read_to_string(&stat).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").expect("a name");
+        fields.starts_with('Z').then(|| fields.to_owned())
+    });
+    let started = fields.split(' ').nth(19).expect("when it started");
+    let script = format!(
+        ". scripts/env && make_home && echo '{} {started}' > \"$PROXY_PID\" && ! proxy_runs",
+        zombie.id()
+    );
+    run(&mut checkout.command(&["bash", "-c", &script]));
+    zombie.wait().unwrap();
+}
+
+/// Whoever connects meanwhile loads it; with a part of it, Postgres crashes.
+#[test]
+fn the_library_is_replaced_as_a_whole() {
+    let checkout = Checkout::new();
+    succeeded(&checkout.up());
+    let script = ". scripts/env && \"$TREE_BIN/pg_config\" --pkglibdir";
+    let library = Path::new(run(&mut checkout.command(&["bash", "-c", script])).trim()).join("pml.so");
+    let state = || {
+        let library = fs::metadata(&library).expect("it is there");
+        (library.len(), library.permissions().mode())
+    };
+    let before = state();
+    let mut child = checkout.start_up();
+    while child.try_wait().unwrap().is_none() {
+        assert_eq!(state(), before);
+    }
+    assert!(child.wait().unwrap().success());
     stops(&checkout);
 }
 
