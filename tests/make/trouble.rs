@@ -115,6 +115,22 @@ fn the_library_is_replaced_as_a_whole() {
     stops(&checkout);
 }
 
+/// As rustup's programs do for a part that isn't installed.
+#[test]
+fn a_missing_rustfmt_is_said_before_the_build() {
+    let checkout = Checkout::new();
+    let programs = checkout.root.join("programs");
+    fs::create_dir(&programs).unwrap();
+    for (name, script) in [("cargo", "#!/bin/sh\necho cargo 99.0.0\n"), ("rustfmt", "#!/bin/sh\nexit 1\n")] {
+        fs::write(programs.join(name), script).unwrap();
+        fs::set_permissions(programs.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let refused = checkout.command(&["scripts/setup"]).env("PATH", path).output().unwrap();
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && message.contains("rustup component add rustfmt"), "{message}");
+}
+
 fn has_file(folder: &Path, prefix: &str) -> bool {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with(prefix))
