@@ -190,6 +190,13 @@ fn servers_that_start_slowly_are_told_and_follow() {
         let (name, reason) = reasons.iter().next().unwrap();
         assert!(name.starts_with("no good (no_good_x") && !reason.as_str().unwrap().is_empty(), "{told}");
     }
+    let slow = agents[0].failure("mcp__slow_1__echo", json!({"message": "hi"}));
+    assert!(slow.contains("\"slow_1\" is still starting"), "{slow}");
+    let told = agents[1].list_meta()["unavailable"].clone();
+    let shown = told.as_object().and_then(|reasons| reasons.keys().next()).expect("a server");
+    let identifier = shown.trim_start_matches("no good (").trim_end_matches(')');
+    let down = agents[1].failure(&format!("mcp__{identifier}__echo"), json!({}));
+    assert!(down.contains("unavailable: it exited with status 1"), "{down}");
     let before = agents.each_ref().map(Agent::list_changes);
     fs::write(&gate, "").unwrap();
     for (agent, before) in agents.iter().zip(before) {

@@ -149,11 +149,14 @@ async fn begin_and_call(
     let mut asked = job.app.tools.cache.moment();
     let mut planned = plan(&job, &request).await;
     // The tools of this project may not be registered yet.
-    let is_unknown = matches!(&planned, Err(DatabaseError::Refused(refusal)) if refusal.is_not_found() || refusal.is_unknown_tool());
-    if is_unknown && name.starts_with(WIRE_PREFIX) && job.app.tools.names_server(&name) {
+    if is_unknown(&planned) && name.starts_with(WIRE_PREFIX) && job.app.tools.names_server(&name) {
         job.app.tools.register_servers_in(&job.caller, || name.clone()).await;
         asked = job.app.tools.cache.moment();
         planned = plan(&job, &request).await;
+        let why = job.app.tools.why_unknown(job.caller.scope(), &name).filter(|_| is_unknown(&planned));
+        if let Some(why) = why {
+            return Ok(Outcome::Tool(ToolAnswer::Parsed(answer::failure(why).into())));
+        }
     }
     match planned? {
         Plan::Run(plan) => invoke(job.clone(), job.keep(callee, plan, asked), given, &permit).await,
@@ -249,6 +252,10 @@ async fn begin_and_run(job: Job, mut request: JsonObject) -> Result<Outcome, Cal
         }
         Plan::Answer(answer) => Ok(Outcome::Answer(answer)),
     }
+}
+
+fn is_unknown(planned: &Result<Plan, DatabaseError>) -> bool {
+    matches!(planned, Err(DatabaseError::Refused(refusal)) if refusal.is_not_found() || refusal.is_unknown_tool())
 }
 
 async fn plan(job: &Job, request: &Value) -> Result<Plan, DatabaseError> {

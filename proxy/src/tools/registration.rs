@@ -134,25 +134,47 @@ impl Catalog {
 
     /// The servers whose tools the list of this scope lacks.
     pub(crate) fn unlisted(&self, scope: &Scope) -> Unlisted {
-        let missing = self.registration.missing(scope, &self.server_names);
         let mut unlisted = Unlisted::default();
-        if missing.is_empty() {
-            return unlisted;
-        }
-        for status in self.servers.status().into_iter().filter(|status| missing.contains(&status.name)) {
-            let shown = self.servers.shown(&status.name);
-            match status.reason {
+        for (server, reason) in self.absent(scope) {
+            let shown = self.servers.shown(&server);
+            match reason {
                 Some(reason) => drop(unlisted.unavailable.insert(shown, reason)),
-                None if status.state == ServerState::Up
-                    && !self.registration.is_under_way(scope, &status.name) =>
-                {
-                    let reason = "its tools can't be registered; the proxy's log says why";
-                    unlisted.unavailable.insert(shown, reason.to_owned());
-                }
                 None => unlisted.starting.push(shown),
             }
         }
         unlisted
+    }
+
+    /// Why no tool of this name is known, if it may be one of a server whose tools aren't listed.
+    pub(crate) fn why_unknown(&self, scope: &Scope, wire_name: &str) -> Option<String> {
+        let has_prefix = |server: &str| {
+            let rest = wire_name.strip_prefix("mcp__").and_then(|name| name.strip_prefix(server));
+            rest.is_some_and(|rest| rest.starts_with("__"))
+        };
+        let (server, reason) = self.absent(scope).into_iter().find(|(server, _)| has_prefix(server))?;
+        let shown = self.servers.shown(&server);
+        Some(match reason {
+            Some(reason) => format!("The server \"{shown}\" is unavailable: {reason}"),
+            None => format!("The server \"{shown}\" is still starting; call again in a moment."),
+        })
+    }
+
+    /// The servers without registered tools, and why they have none; None if they are being started.
+    fn absent(&self, scope: &Scope) -> Vec<(String, Option<String>)> {
+        let missing = self.registration.missing(scope, &self.server_names);
+        if missing.is_empty() {
+            return Vec::new();
+        }
+        let status = self.servers.status().into_iter().filter(|status| missing.contains(&status.name));
+        status
+            .map(|status| {
+                let is_unregistered =
+                    status.state == ServerState::Up && !self.registration.is_under_way(scope, &status.name);
+                let unregistered = is_unregistered
+                    .then(|| "its tools can't be registered; the proxy's log says why".to_owned());
+                (status.name, status.reason.or(unregistered))
+            })
+            .collect()
     }
 
     /// Whether the text names a server.
