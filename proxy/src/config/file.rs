@@ -53,6 +53,7 @@ fn read_json<T: DeserializeOwned>(path: PathBuf) -> Result<T, ConfigError> {
     match value {
         Value::Object(_) => {}
         Value::Array(_) => return Err(ConfigError::NotAnObject { path, found: "a list" }),
+        Value::Null => return Err(ConfigError::NotAnObject { path, found: "nothing" }),
         _ => return Err(ConfigError::NotAnObject { path, found: "something else" }),
     }
     match serde_json::from_str(text) {
@@ -115,7 +116,8 @@ mod tests {
         for (text, expected) in [
             (r#"{"files": {"command": "x"}}"#, "no servers found"),
             ("[]", "expected a JSON object, found a list"),
-            ("// nothing\n", "expected a JSON object, found something else"),
+            ("// nothing\n", "expected a JSON object, found nothing"),
+            ("7", "expected a JSON object, found something else"),
             ("{\n\"mcpServers\": {'a': 1}}", "line 2"),
             ("{\"mcpServers\": {\"a\": 1 \"b\": 2}}", "Expected comma on line 1"),
             ("{\"mcpServers\": ", "line 1"),

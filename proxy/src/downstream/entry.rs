@@ -39,6 +39,7 @@ impl Reader<'_> {
         };
         let mut fields = entry.clone();
         fields.retain(|_, value| !value.is_null());
+        self.unfold_command(&mut fields);
         let disabled = self.is_disabled(&mut fields);
         let eager = self.flag(&mut fields, "eager").unwrap_or(false);
         let timeout = self.seconds(&mut fields, &["timeout"]).unwrap_or(DEFAULT_TIMEOUT);
@@ -152,21 +153,25 @@ impl Reader<'_> {
     }
 
     /// The program with its arguments in front: a string, a list, or (in older settings of Zed) an object, which is unpacked.
+    /// Zed's entries have the program with its arguments, variables and timeout in an object.
+    fn unfold_command(&mut self, fields: &mut Map<String, Value>) {
+        let Some(Value::Object(parts)) = fields.get("command") else { return };
+        let mut parts = parts.clone();
+        parts.retain(|_, value| !value.is_null());
+        fields.shift_remove("command");
+        match self.text(&mut parts, "path") {
+            Some(path) => drop(fields.insert("command".to_owned(), Value::String(path))),
+            None => self.error("command.path", "missing; it is the program to start"),
+        }
+        fields.extend(parts);
+    }
+
     fn command(&mut self, fields: &mut Map<String, Value>) -> Option<Vec<String>> {
         match fields.shift_remove("command")? {
             Value::String(command) => Some(vec![command]),
             list @ Value::Array(_) => {
                 fields.insert("command".to_owned(), list);
                 Some(self.list(fields, "command"))
-            }
-            Value::Object(mut parts) => {
-                let path = self.text(&mut parts, "path");
-                fields
-                    .extend(parts.into_iter().filter(|(field, _)| matches!(field.as_str(), "args" | "env")));
-                if path.is_none() {
-                    self.error("command.path", "missing; it is the program to start");
-                }
-                path.map(|path| vec![path])
             }
             other => {
                 self.error("command", format!("expected a string, found {}", kind(&other)));

@@ -58,6 +58,7 @@ fn reads_the_entries_of_many_clients() {
         "windsurf": {"serverUrl": "http://x/mcp", "disabledTools": ["drop"]},
         "gemini": {"httpUrl": "http://x/mcp", "timeout": 30000, "includeTools": ["a", "b"], "excludeTools": ["b"]},
         "zed": {"command": {"path": "x", "args": ["y"], "env": {"K": "v"}}},
+        "zed_empty": {"command": {"path": "x", "args": null, "env": null, "timeout": 20}},
         "opencode": {"type": "local", "command": ["npx", "-y", "x"], "enabled": true},
         "copilot": {"type": "local", "command": "x", "args": ["y"], "tools": ["*"]},
         "cherry": {"type": "Streamable_HTTP", "baseUrl": "http://x/mcp", "isActive": true},
@@ -70,6 +71,8 @@ fn reads_the_entries_of_many_clients() {
     }
     assert_eq!(env(server("vscode")), [("DEBUG", "true"), ("PORT", "80")]);
     assert_eq!((program(server("zed")), env(server("zed"))), (("x", vec!["y"]), vec![("K", "v")]));
+    assert_eq!(program(server("zed_empty")), ("x", vec![]));
+    assert_eq!(server("zed_empty").timeout, Duration::from_secs(20));
     assert_eq!(program(server("opencode")), ("npx", vec!["-y", "x"]));
     assert_eq!(server("gemini").timeout, Duration::from_secs(30));
     let allowed = |name: &str| ["a", "b", "drop"].map(|tool| server(name).tools.allows(tool));

@@ -249,7 +249,12 @@ fn command(program: &Program<'_>) -> Result<(Command, bool), String> {
         None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
     };
     let path = which::which_in(program.command, env.get(&OsString::from("PATH")), &cwd).map_err(|_| {
-        format!("command {:?} not found or not executable: install it, or use its full path", program.command)
+        let advice = if program.command.contains(char::is_whitespace) {
+            "give its arguments in \"args\""
+        } else {
+            "install it, or use its full path"
+        };
+        format!("command {:?} not found or not executable: {advice}", program.command)
     })?;
     let guarded = Path::new(SHELL).exists();
     let mut command = Command::new(if guarded { Path::new(SHELL) } else { &path });

@@ -104,11 +104,14 @@ async fn a_server_that_does_not_start_is_tried_again_and_its_secrets_are_not_tol
 async fn a_command_that_is_not_there_is_said_clearly() {
     let servers = downstreams(json!({
         "missing": {"command": "no-such-program-anywhere"},
+        "together": {"command": "sleep 1000"},
         "nowhere": {"command": "sh", "cwd": "/no/such/folder"},
         "silent": {"command": "sleep", "args": ["1000"], "startupTimeout": 0.3},
     }));
     let error = servers.list("missing").await.unwrap_err().to_string();
     assert!(error.contains("command \"no-such-program-anywhere\" not found or not executable"), "{error}");
+    let error = servers.list("together").await.unwrap_err().to_string();
+    assert!(error.contains("give its arguments in \"args\""), "{error}");
     let error = servers.list("nowhere").await.unwrap_err().to_string();
     assert!(error.contains("cwd /no/such/folder isn't a directory"), "{error}");
     let error = servers.list("silent").await.unwrap_err().to_string();
