@@ -110,7 +110,14 @@ unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
 /// From Postgres 16 on `find_tabstat_entry` returns a copy; this is its source.
 #[cfg(not(any(feature = "pg14", feature = "pg15")))]
 unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
-    /// As in pgstat_internal.h.
+    /// As in pgstat_internal.h, up to the minor versions of November 2024.
+    #[repr(C)]
+    struct OldEntry {
+        shared_entry: *mut std::ffi::c_void,
+        shared_stats: *mut std::ffi::c_void,
+        pending: *mut std::ffi::c_void,
+    }
+    /// As in pgstat_internal.h since then.
     #[repr(C)]
     struct Entry {
         shared_entry: *mut std::ffi::c_void,
@@ -124,7 +131,11 @@ unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
     type Object = u64;
     const RELATION: u32 = 2;
     unsafe extern "C-unwind" {
-        fn pgstat_fetch_pending_entry(kind: u32, database: pg_sys::Oid, object: Object) -> *mut Entry;
+        fn pgstat_fetch_pending_entry(
+            kind: u32,
+            database: pg_sys::Oid,
+            object: Object,
+        ) -> *mut std::ffi::c_void;
     }
     // SAFETY: looks in this backend's own statistics; no entry is a null pointer.
     unsafe {
@@ -132,9 +143,31 @@ unsafe fn pending(relation: pg_sys::Oid) -> *mut pg_sys::PgStat_TableStatus {
         let object = relation;
         #[cfg(feature = "pg18")]
         let object = u64::from(relation.to_u32());
-        pgstat_fetch_pending_entry(RELATION, pg_sys::MyDatabaseId, object)
-            .as_ref()
-            .map_or(std::ptr::null_mut(), |entry| entry.pending.cast())
+        let entry = pgstat_fetch_pending_entry(RELATION, pg_sys::MyDatabaseId, object);
+        if entry.is_null() {
+            std::ptr::null_mut()
+        } else if entries_have_a_generation() {
+            (*entry.cast::<Entry>()).pending.cast()
+        } else {
+            (*entry.cast::<OldEntry>()).pending.cast()
+        }
+    }
+}
+
+/// Of the server that runs: a minor version changed it, and needn't be the one that this was built with.
+#[cfg(not(any(feature = "pg14", feature = "pg15")))]
+fn entries_have_a_generation() -> bool {
+    static VERSION: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
+    let version = *VERSION.get_or_init(|| {
+        // SAFETY: a built-in setting, whose text is copied at once.
+        let text = unsafe { pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false) };
+        let text = unsafe { std::ffi::CStr::from_ptr(text) };
+        text.to_str().ok().and_then(|text| text.parse().ok()).expect("a version number")
+    });
+    match version / 10_000 {
+        16 => version >= 160_006,
+        17 => version >= 170_002,
+        _ => true,
     }
 }
 
