@@ -16,8 +16,13 @@ const PROJECT: &str = "proxies";
 const CLIENTS: usize = 64;
 
 pub(crate) async fn print(http: &reqwest::Client, folder: &Path, time: Duration) -> Result<()> {
-    println!("\nProxies on one Postgres: {CLIENTS} clients spread over them call a capability that returns its argument");
-    println!("{:<10} {:>10} {:>11} {:>11} {:>16} {:>11}", "proxies", "calls/s", "p50", "p99", "CPU of proxies", "Postgres");
+    println!(
+        "\nProxies on one Postgres: {CLIENTS} clients spread over them call a capability that returns its argument"
+    );
+    println!(
+        "{:<10} {:>10} {:>11} {:>11} {:>16} {:>11}",
+        "proxies", "calls/s", "p50", "p99", "CPU of proxies", "Postgres"
+    );
     let inserts = Inserts::prepare().await?;
     let arguments = json!({"text": "What is the weather like in Lisbon?"});
     let question = Question { method: "tools/call", params: json!({"name": TOOL, "arguments": arguments}) };
@@ -25,7 +30,8 @@ pub(crate) async fn print(http: &reqwest::Client, folder: &Path, time: Duration)
         let mut proxies = Vec::new();
         let mut crowds = Vec::new();
         for number in 0..count {
-            let (mut process, address) = pml(folder, &format!("pml-{count}-{number}"), &["--project", PROJECT])?;
+            let (mut process, address) =
+                pml(folder, &format!("pml-{count}-{number}"), &["--project", PROJECT])?;
             let mut client = process.serves(http, &address).await?;
             if count == 1 {
                 let learnt = json!({"code": "return args", "name": "bench:same", "args": arguments});
@@ -38,7 +44,10 @@ pub(crate) async fn print(http: &reqwest::Client, folder: &Path, time: Duration)
         let usage = || async {
             let of_proxies: Duration = proxies
                 .iter()
-                .map(|proxy| cpu(proxy.pid()) + children(proxy.pid(), "pml-worker").into_iter().map(cpu).sum::<Duration>())
+                .map(|proxy| {
+                    cpu(proxy.pid())
+                        + children(proxy.pid(), "pml-worker").into_iter().map(cpu).sum::<Duration>()
+                })
                 .sum();
             Ok::<_, String>([of_proxies, inserts.cpu_of_postgres().await?])
         };

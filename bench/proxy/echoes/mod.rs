@@ -40,13 +40,19 @@ pub(crate) async fn print(http: &reqwest::Client, folder: &Path, time: Duration)
     let by_code = json!({"code": format!("return await call_tool(\"same\", {arguments})")});
     let mut echoes = Vec::new();
     for (name, started, tool, arguments) in [
-        ("pml: a capability", pml(folder, "pml-echo", &["--project", "echo"]), "mcp__bench__same", arguments.clone()),
+        (
+            "pml: a capability",
+            pml(folder, "pml-echo", &["--project", "echo"]),
+            "mcp__bench__same",
+            arguments.clone(),
+        ),
         ("fastmcp: a plain tool", fastmcp(folder, "plain"), "same", arguments.clone()),
         ("fastmcp: code mode", fastmcp(folder, "code"), "execute", by_code),
         ("executor: execute", executor(folder), "execute", json!({"code": format!("return {arguments}")})),
         ("Deno: a worker per call", deno(folder), "same", arguments.clone()),
     ] {
-        let question = Question { method: "tools/call", params: json!({"name": tool, "arguments": arguments}) };
+        let question =
+            Question { method: "tools/call", params: json!({"name": tool, "arguments": arguments}) };
         match Echo::of(http, name, started, question).await {
             Ok(echo) => echoes.push(echo),
             Err(why) => println!("{name} is left out: {why}"),
@@ -73,7 +79,12 @@ pub(crate) async fn print(http: &reqwest::Client, folder: &Path, time: Duration)
 }
 
 impl Echo {
-    async fn of(http: &reqwest::Client, name: &'static str, started: Started, question: Question) -> Result<Echo> {
+    async fn of(
+        http: &reqwest::Client,
+        name: &'static str,
+        started: Started,
+        question: Question,
+    ) -> Result<Echo> {
         let (mut process, address) = started?;
         let mut client = process.serves(http, &address).await?;
         if question.params["name"] == "mcp__bench__same" {
@@ -101,7 +112,8 @@ impl Echo {
 
 /// Whether a tool's answer has the text, which some write as JSON in JSON.
 fn says(answer: &Value, text: &str) -> bool {
-    answer["isError"] != true && answer["content"][0]["text"].as_str().is_some_and(|content| content.contains(text))
+    answer["isError"] != true
+        && answer["content"][0]["text"].as_str().is_some_and(|content| content.contains(text))
 }
 
 fn serving(path: &str, port: u16) -> Address {
@@ -117,7 +129,10 @@ fn fastmcp(folder: &Path, mode: &str) -> Started {
     let python = env::var_os("PML_BENCH_PYTHON").map(PathBuf::from).filter(|python| python.exists());
     let port = free_port();
     let mut command = Command::new(python.ok_or("not installed (bench/proxy/run says why)")?);
-    command.arg(super::here().join("echoes/fastmcp_echo.py")).args([mode, &port.to_string()]).env("HOME", folder);
+    command
+        .arg(super::here().join("echoes/fastmcp_echo.py"))
+        .args([mode, &port.to_string()])
+        .env("HOME", folder);
     Ok((Process::start(folder, &format!("fastmcp-{mode}"), &mut command)?, serving("/mcp", port)))
 }
 

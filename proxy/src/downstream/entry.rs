@@ -152,7 +152,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The program with its arguments in front: a string, a list, or (in older settings of Zed) an object, which is unpacked.
     /// Zed's entries have the program with its arguments, variables and timeout in an object.
     fn unfold_command(&mut self, fields: &mut Map<String, Value>) {
         let Some(Value::Object(parts)) = fields.get("command") else { return };
@@ -166,6 +165,7 @@ impl Reader<'_> {
         fields.extend(parts);
     }
 
+    /// The program with its arguments in front: a string or a list.
     fn command(&mut self, fields: &mut Map<String, Value>) -> Option<Vec<String>> {
         match fields.shift_remove("command")? {
             Value::String(command) => Some(vec![command]),
