@@ -4,7 +4,7 @@ use std::{borrow::Cow, env, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{cli::ClientProgram, config::ClientsConfig};
+use crate::{cli::ClientProgram, config::ClientsConfig, output::print_line};
 
 /// The configuration of one program.
 struct Snippet {
@@ -27,23 +27,23 @@ pub fn print(config: &ClientsConfig, client: Option<ClientProgram>, as_json: boo
                 (snippet.title.to_owned(), value)
             })
             .collect();
-        println!("{}", Value::Object(all));
+        print_line(format_args!("{}", Value::Object(all)));
         return;
     }
     for snippet in wanted {
-        println!(
+        print_line(format_args!(
             "{} ({})\n  HTTP:  {}\n  stdio: {}\n",
             snippet.title, snippet.target, snippet.http, snippet.stdio
-        );
+        ));
     }
     if config.http.require_token {
-        println!("Replace <token> by one that `pml token create` prints.");
+        print_line(format_args!("Replace <token> by one that `pml token create` prints."));
     }
     if !config.has_database {
-        println!(
+        print_line(format_args!(
             "For stdio, add PML_DATABASE_URL to the environment: `pml clients --database-url postgres://user@host/database` \
              prints it with one."
-        );
+        ));
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     config::{Config, DatabaseConfig},
     database::{self, Database, DatabaseError, SILENT_ADVICE, Unheard, hears},
     downstream::{DownstreamOptions, Downstreams},
+    output::print_line,
     scope::{Caller, Scope},
 };
 
@@ -63,7 +64,7 @@ impl Report {
     fn print(self, as_json: bool) -> bool {
         let broken = self.0.iter().any(|finding| finding.health == Health::Broken);
         if as_json {
-            println!("{}", json!({"ok": !broken, "findings": self.0}));
+            print_line(format_args!("{}", json!({"ok": !broken, "findings": self.0})));
         } else {
             for Finding { what, health, seen, advice } in &self.0 {
                 let mark = match health {
@@ -71,9 +72,9 @@ impl Report {
                     Health::Warning => "warning",
                     Health::Broken => "BROKEN ",
                 };
-                println!("{mark} {what}: {seen}");
+                print_line(format_args!("{mark} {what}: {seen}"));
                 if let Some(advice) = advice {
-                    println!("        → {advice}");
+                    print_line(format_args!("        → {advice}"));
                 }
             }
         }

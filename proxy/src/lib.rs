@@ -26,6 +26,7 @@ pub mod metrics;
 #[cfg(test)]
 mod module_cycles;
 mod notifications;
+mod output;
 mod passed_on;
 pub mod plan;
 mod presence;

@@ -9,6 +9,7 @@ use crate::{
     cli::TokenCreateArgs,
     config::Config,
     database::{Database, DatabaseError},
+    output::print_line,
     tokens,
 };
 
@@ -42,12 +43,12 @@ pub async fn create(config: &Config, args: &TokenCreateArgs) -> Result<(), Token
     let id = database(config).add_token(&tokens::hash(&token), &config.scope, label, days).await?;
     if args.output.json {
         let scope = &config.scope;
-        println!(
+        print_line(format_args!(
             "{}",
             json!({"id": id, "token": token, "org": scope.org, "project": scope.project, "actor": scope.actor})
-        );
+        ));
     } else {
-        println!("{token}");
+        print_line(format_args!("{token}"));
         eprintln!("Token {id} for {}. It can't be shown again: Postgres stores only its hash.", config.scope);
     }
     Ok(())
@@ -56,16 +57,16 @@ pub async fn create(config: &Config, args: &TokenCreateArgs) -> Result<(), Token
 pub async fn list(config: &Config, as_json: bool) -> Result<(), TokenError> {
     let tokens = database(config).list_tokens().await?;
     if as_json {
-        println!("{}", Value::Array(tokens));
+        print_line(format_args!("{}", Value::Array(tokens)));
         return Ok(());
     }
     if tokens.is_empty() {
-        println!("There are no tokens. Create one with: pml token create");
+        print_line(format_args!("There are no tokens. Create one with: pml token create"));
     }
     for token in tokens {
         let field = |key: &str| token[key].as_str().unwrap_or("-").to_owned();
         let state = if token["revoked_at"].is_null() { "valid" } else { "revoked" };
-        println!(
+        print_line(format_args!(
             "{}  {}.{} as {}  {}  {state}  expires {}  last used {}",
             field("id"),
             field("org"),
@@ -74,7 +75,7 @@ pub async fn list(config: &Config, as_json: bool) -> Result<(), TokenError> {
             field("label"),
             field("expires_at"),
             field("last_used_at"),
-        );
+        ));
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! The command line: help, configuration, tokens, doctor.
 
-use std::{fs, process::Output};
+use std::{
+    fs,
+    process::{Output, Stdio},
+};
 
 use pml_tests::{
     Database,
@@ -150,6 +153,16 @@ fn what_to_paste_is_there_for_every_client() {
             assert!(snippet.is_object());
         }
     }
+}
+
+#[test]
+fn a_reader_may_have_seen_enough() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = pml_by_itself();
+    let started = command.arg("clients").stdout(writer).stderr(Stdio::piped()).spawn().expect("pml starts");
+    let output = started.wait_with_output().expect("its output");
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
 }
 
 #[test]
