@@ -99,7 +99,7 @@ def psql(text):
 
 
 def sql_session():
-    shown = blocks("A session")
+    shown = blocks("A session in SQL")
     compared = 0
     for (language, text), (next_language, output) in zip(shown, [*shown[1:], ("", "")]):
         if language == "sql":
