@@ -56,7 +56,6 @@ test-deb: deb ## Install the packages into a fresh system, use them, remove them
 	@tests/packages/run
 
 test-all: test test-deb ## Run all tests, the SQL tests on every supported major of Postgres, and those of the packages
-	@scripts/test make
 	@scripts/test-majors
 
 bench: build ## Print the benchmarks
