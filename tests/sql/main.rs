@@ -24,6 +24,7 @@ mod hostile;
 mod identity;
 mod install;
 mod list;
+mod listing;
 mod lookup;
 mod no_backtraces;
 mod notify;
