@@ -66,7 +66,7 @@ impl App {
         let recorder = Recorder::start(database.clone(), lifecycle.finishes.clone(), lifecycle.stop.clone());
         let app = Arc::new(App {
             recorder,
-            tools: Catalog::new(database.clone(), servers.clone()),
+            tools: Catalog::new(database.clone(), servers.clone(), config.list_limit),
             tokens: Arc::new(Tokens::new(database.clone())),
             configured: Principal { identity: Identity::Configured, scope: config.scope },
             limits: config.limits,

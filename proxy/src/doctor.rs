@@ -108,7 +108,7 @@ impl Report {
             let advice = format!("Run: {}", database::grant_usage(unusable));
             return self.add("functions", Health::Broken, seen, Some(advice));
         }
-        match database.tools(&Caller::proxy(own_scope()), &[]).await {
+        match database.tools(&Caller::proxy(own_scope()), &[], 0).await {
             Ok(_) => self.add("functions", Health::Ok, "callable", None),
             Err(DatabaseError::Refused(refusal)) => {
                 self.add("functions", Health::Broken, refusal.text(), None);

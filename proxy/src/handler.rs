@@ -87,12 +87,16 @@ impl Handler {
 
     fn instructions(&self, offered: &Offered) -> String {
         let servers = self.app.servers.names();
+        let instructions = format!(
+            "{INSTRUCTIONS} The list of tools has the {} most used capabilities; pml_discover finds all.",
+            self.app.tools.list_limit
+        );
         if servers.is_empty() {
-            return INSTRUCTIONS.to_owned();
+            return instructions;
         }
         let servers: Vec<String> = servers.iter().map(|server| self.app.servers.shown(server)).collect();
         let resources = if offered.resources { ABOUT_RESOURCES } else { "" };
-        format!("{INSTRUCTIONS}\n\nConnected MCP servers: {}. {SLOW_SERVERS}{resources}", servers.join(", "))
+        format!("{instructions}\n\nConnected MCP servers: {}. {SLOW_SERVERS}{resources}", servers.join(", "))
     }
 
     /// The caller that the HTTP guard has put into the request; on stdio, the configured one.

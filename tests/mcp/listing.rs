@@ -2,7 +2,7 @@
 
 use pml_tests::{
     Database,
-    mcp::{Agent, Era, Proxy, text},
+    mcp::{Agent, Era, Proxy, ProxySetup, text},
 };
 use serde_json::json;
 
@@ -95,4 +95,27 @@ fn the_cap_tools_answer_in_both_spellings() {
     assert!(message.contains("not found"), "{message}");
     let message = agent.failure("cap_lookup", json!({"nonsense": 1}));
     assert!(message.contains("nonsense"), "{message}");
+}
+
+#[test]
+fn of_many_capabilities_the_most_used_are_listed_and_all_are_found() {
+    let database = Database::new();
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "SELECT pml_register('return ' || i, 'many:n' || i, visibility => 'project') FROM generate_series(1, 5) AS i;
+             SELECT pml_register('return 4'); SELECT pml_register('return 2'); SELECT pml_register('return 2')",
+        )
+        .unwrap();
+    database.create_role("proxy", &["pml_proxy"]);
+    let proxy = ProxySetup::new(&database).args(&["--list-limit", "2"]).start();
+    let agent = Agent::connect(&proxy.url, Era::Stateless);
+    let listed: Vec<_> = agent
+        .tools()
+        .into_iter()
+        .filter_map(|tool| tool.title)
+        .filter(|name| name.starts_with("many:"))
+        .collect();
+    assert_eq!(listed, ["many:n2", "many:n4"]);
+    assert_eq!(text(&agent.call("mcp__many__n5", json!({}))), "5", "what isn't listed can be called");
 }

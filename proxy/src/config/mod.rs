@@ -81,6 +81,8 @@ pub struct Config {
     pub left_out: Vec<LeftOut>,
     /// Whether simple tool calls take the fast path, unparsed.
     pub passthrough: bool,
+    /// Most capabilities in a list of tools.
+    pub list_limit: u32,
     /// About ignored keys.
     pub warnings: Vec<String>,
     pub log: LogConfig,
@@ -146,6 +148,7 @@ impl Config {
             servers: servers.servers,
             left_out: servers.left_out,
             passthrough: settings.passthrough,
+            list_limit: settings.list_limit,
             warnings: servers.warnings,
             log: LogConfig { format: settings.log_format, level: settings.log_level },
         })

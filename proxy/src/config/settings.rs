@@ -90,6 +90,10 @@ pub struct Settings {
     )]
     pub passthrough: bool,
 
+    /// Most capabilities in `tools/list`: the most used
+    #[arg(long, value_name = "N", help_heading = "Tools", default_value_t = 100)]
+    pub list_limit: u32,
+
     /// The sandbox program [default: `pml-worker` beside `pml`]
     #[arg(long, value_name = "FILE", help_heading = "Sandbox")]
     pub worker: Option<PathBuf>,

@@ -217,17 +217,25 @@ impl Database {
         rows.iter().map(|row| column(row, "definition").map(|Json(tool)| tool)).collect()
     }
 
-    pub async fn tools(&self, caller: &Caller, servers: &[String]) -> Result<Vec<ToolRow>, DatabaseError> {
+    /// The tools of these servers and at most so many capabilities.
+    pub async fn tools(
+        &self,
+        caller: &Caller,
+        servers: &[String],
+        capabilities: u32,
+    ) -> Result<Vec<ToolRow>, DatabaseError> {
         let statement = |schema: &str| {
             format!(
                 "SELECT t.tool_name, t.kind, t.name, t.description, t.server_id, t.fqdn, t.definition, \
                  CASE WHEN t.definition IS NULL THEN t.input_schema END AS input_schema, \
                  CASE WHEN t.definition IS NULL THEN t.output_schema END AS output_schema \
                  FROM {schema}.pml_act_as($1, $2, $3, $4) AS acting, \
-                 LATERAL {schema}.pml_tools(CASE WHEN acting THEN $5 END) AS t"
+                 LATERAL {schema}.pml_tools(CASE WHEN acting THEN $5 END, $6) AS t"
             )
         };
-        let rows = self.ask(caller, statement, &[(&servers, Type::TEXT_ARRAY)], Repeat::Harmless).await?;
+        let most = i64::from(capabilities);
+        let parameters: [Parameter<'_>; 2] = [(&servers, Type::TEXT_ARRAY), (&most, Type::INT8)];
+        let rows = self.ask(caller, statement, &parameters, Repeat::Harmless).await?;
         let bytes = rows.iter().map(Row::raw_size_bytes).sum();
         aside_if_large(bytes, || rows.into_iter().map(|row| tool_row(&row)).collect())
     }

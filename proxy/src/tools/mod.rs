@@ -42,6 +42,8 @@ pub struct Catalog {
     servers: Downstreams,
     /// The downstream servers that aren't disabled.
     pub server_names: Vec<String>,
+    /// Most capabilities in a list; `pml_discover` finds all.
+    pub(crate) list_limit: u32,
     pub(crate) cache: ToolCache,
     pub(crate) changes: Changes,
     registration: Registration,
@@ -49,8 +51,9 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    pub fn new(database: Database, servers: Downstreams) -> Arc<Catalog> {
+    pub fn new(database: Database, servers: Downstreams, list_limit: u32) -> Arc<Catalog> {
         Arc::new(Catalog {
+            list_limit,
             server_names: servers.names(),
             database,
             servers,
@@ -61,7 +64,7 @@ impl Catalog {
         })
     }
 
-    /// All tools of the caller's scope on one page, because most clients read no second one.
+    /// The tools of the caller's scope on one page, because most clients read no second one: of capabilities the most used.
     pub async fn list(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Vec<Tool>>, DatabaseError> {
         self.register_servers(caller).await;
         let tools = self.current_or_last(caller).await?;
@@ -114,8 +117,10 @@ impl Catalog {
             return Ok(tools);
         }
         let asked = self.cache.moment();
-        let (builtin, rows) =
-            tokio::try_join!(database.agent_tools(caller), database.tools(caller, &self.server_names))?;
+        let (builtin, rows) = tokio::try_join!(
+            database.agent_tools(caller),
+            database.tools(caller, &self.server_names, self.list_limit)
+        )?;
         let mut tools: Vec<Tool> = builtin.iter().map(|definition| defined(definition)).collect();
         self.builtins.keep(Arc::new(tools.clone()));
         aside_if_large(TOOL_BYTES * rows.len(), || {

@@ -211,7 +211,7 @@ impl Catalog {
     /// Lists (and so starts) only servers of which Postgres has no tools in this project.
     async fn attempt(self: Arc<Self>, scope: Scope, servers: Vec<(String, DropGuard)>) {
         let names: Vec<String> = servers.iter().map(|(server, _)| server.clone()).collect();
-        let rows = match self.database.tools(&Caller::proxy(scope.clone()), &names).await {
+        let rows = match self.database.tools(&Caller::proxy(scope.clone()), &names, 0).await {
             Ok(rows) => rows,
             Err(error) => {
                 tracing::warn!(%error, "can't look up which servers' tools are registered");
