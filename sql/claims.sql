@@ -115,6 +115,10 @@ DECLARE
   place text := pml_internal.pml_scoped(org, project, name);
   holder text;
 BEGIN
+  -- Fast path: nobody holds it.
+  IF org = pml_internal.pml_org() AND project = pml_internal.pml_project() AND NOT pml_internal.pml_is_taken(name, own_fqdn) THEN
+    RETURN;
+  END IF;
   SELECT r.display_name INTO holder
   FROM pml.capability_records r
   WHERE r.id = (SELECT a.target_fqdn FROM pml.capability_aliases a

@@ -229,11 +229,13 @@ CREATE FUNCTION pml_internal.pml_check_not_recursive(code text, name text) RETUR
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- Fast path: what all spellings have in common. Most code doesn't contain it and needs no parsing.
+  -- Fast path: calls begin with mcp or capabilities (or an escape in it), and what all spellings of the name have in common.
+  -- Most code doesn't contain both and needs no parsing.
   action text := lower(translate(split_part(name, ':', 1 + (strpos(name, ':') > 0)::integer), '_-:', ''));
   written text[];
 BEGIN
-  IF name IS NULL OR strpos(lower(translate(code, '_-:', '')), action) = 0 THEN
+  IF name IS NULL OR strpos(code, 'mcp') + strpos(code, 'capabilities') + strpos(code, '\') = 0
+     OR strpos(lower(translate(code, '_-:', '')), action) = 0 THEN
     RETURN;
   END IF;
   written := ARRAY(SELECT called FROM unnest(pml_internal.pml_code_names(code)) AS called

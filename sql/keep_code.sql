@@ -1,22 +1,34 @@
 -- Saves code as a capability, or finds the one that has the same code (deduplication).
 
-CREATE FUNCTION pml_internal.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
+CREATE FUNCTION pml_internal.pml_holder_of_code(code_hash text, name text, OUT id text, OUT display_name text)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  place text := pml_internal.pml_scoped(pml_internal.pml_org(), pml_internal.pml_project(), pml_same_code.code_hash);
+  place text := pml_internal.pml_scoped(pml_internal.pml_org(), pml_internal.pml_project(), pml_holder_of_code.code_hash);
+BEGIN
+  SELECT r.id, r.display_name INTO pml_holder_of_code.id, pml_holder_of_code.display_name
+  FROM pml.capability_records r
+  WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash) = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
+  ORDER BY r.display_name = pml_holder_of_code.name DESC, r.created_by = pml_internal.pml_actor() DESC, r.created_at
+  LIMIT 1;
+END
+$$;
+COMMENT ON FUNCTION pml_internal.pml_holder_of_code(text, text) IS
+  'The capability of the current scope that has this code, preferably under this name; NULLs if there is none';
+
+CREATE FUNCTION pml_internal.pml_same_code(code_hash text, name text) RETURNS TABLE (id text, display_name text)
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+  SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
 BEGIN
   RETURN QUERY
-    SELECT r.id::text, r.display_name::text
-    FROM pml.capability_records r
-    WHERE pml_internal.pml_scoped(r.org, r.project, r.code_hash) = place AND r.record_type = 'capability' AND r.deleted_at IS NULL
-    ORDER BY r.display_name = pml_same_code.name DESC, r.created_by = pml_internal.pml_actor() DESC, r.created_at
-    LIMIT 1;
+    SELECT holder.id, holder.display_name
+    FROM pml_internal.pml_holder_of_code(pml_same_code.code_hash, pml_same_code.name) AS holder WHERE holder.id IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_same_code(text, text) IS
-  'The capability of the current scope that has this code, preferably under this name';
+  'As pml_holder_of_code; no row if there is none';
 
 CREATE FUNCTION pml_internal.pml_check_same_code(existing_name text, name text) RETURNS void
   LANGUAGE plpgsql STABLE
@@ -62,8 +74,8 @@ DECLARE
   existing record;
 BEGIN
   LOOP
-    SELECT same.* INTO existing FROM pml_internal.pml_same_code(pml_keep_code.hash, wanted.display_name) AS same;
-    EXIT WHEN FOUND;
+    existing := pml_internal.pml_holder_of_code(pml_keep_code.hash, wanted.display_name);
+    EXIT WHEN existing.id IS NOT NULL;
     INSERT INTO pml.capability_records AS r
       (display_name, org, project, code_snippet, description, parameters_schema, tags, visibility,
        routing, routing_explicit, version_tag, tools_used, output_schema, source, structure)

@@ -39,7 +39,7 @@ COMMENT ON FUNCTION pml_internal.pml_check_name(text) IS 'The name, if it is val
 -- Where a spec is read (locate in resolve.rs), the prefix stands for nothing either.
 CREATE FUNCTION pml_internal.pml_plain_name(name text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN regexp_replace(name, '^(cap:)+', '');
+  RETURN CASE WHEN starts_with(name, 'cap:') THEN regexp_replace(name, '^(cap:)+', '') ELSE name END;
 COMMENT ON FUNCTION pml_internal.pml_plain_name(text) IS 'The name without the prefix cap:';
 
 CREATE FUNCTION pml_internal.pml_given_name(name text) RETURNS text

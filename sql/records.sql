@@ -1,11 +1,9 @@
 -- The record of a capability or server: its identity, which never changes, and its current state.
 
 -- The equality prefix of the indexes that listings walk. Nobody reads others' private records to find one's own.
+-- In C, because the expression of a generated column is prepared for every statement, and inlining SQL is dear.
 CREATE FUNCTION pml_internal.pml_list_of(record_type text, is_unnamed boolean, visibility text, created_by text) RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  -- An entry of an index is limited to a third of a page.
-  RETURN CASE record_type WHEN 'capability' THEN 'c' ELSE 's' END || CASE WHEN is_unnamed THEN 'u' ELSE 'n' END || '-' || visibility
-         || CASE visibility WHEN 'private' THEN '-' || pg_catalog.left(created_by, 200) ELSE '' END;
+  LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_list_of_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_list_of(text, boolean, text, text) IS
   'The list of its scope that a record is in: its type, whether it has a name, and who sees it';
 

@@ -1,10 +1,8 @@
 -- What foreign keys would check, without their order of loading (restore.sql). The extension writes only rows whose references
 -- exist, and what they refer to is never removed, so this is for statements that admins write by hand.
 
--- Without settings, so that it is inlined into a trigger's WHEN.
 CREATE FUNCTION pml_internal.pml_by_hand() RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-  RETURN current_user NOT IN ('pml_engine', 'pml_keeper') AND NOT pml_internal.pml_is_restore();
+  LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'pml_by_hand_wrapper';
 COMMENT ON FUNCTION pml_internal.pml_by_hand() IS
   'Whether an admin writes this statement, not a function of the extension or a restore';
 

@@ -22,11 +22,12 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'pml_register needs code or a source, and not both',
       HINT = 'For example: SELECT pml_register(''return args.a + args.b'', name => ''math:add'').';
   END IF;
-  PERFORM pml_internal.pml_check_may_act(here_org, here_project);
-  PERFORM pml_internal.pml_check_name(pml_register.name), pml_internal.pml_check_visibility(pml_register.visibility),
-          pml_internal.pml_check_routing(pml_register.routing), pml_internal.pml_version_tag(pml_register.version_tag);
   new_code := coalesce(pml_register.code, pml_internal.pml_source_code(pml_register.source));
-  PERFORM pml_internal.pml_check_code(new_code);
+  -- One statement, because each costs as much as the checks.
+  PERFORM pml_internal.pml_check_may_act(here_org, here_project),
+          pml_internal.pml_check_name(pml_register.name), pml_internal.pml_check_visibility(pml_register.visibility),
+          pml_internal.pml_check_routing(pml_register.routing), pml_internal.pml_version_tag(pml_register.version_tag),
+          pml_internal.pml_check_code(new_code);
   IF lift_literals THEN
     new_code := pml_internal.pml_lift_literals(new_code) ->> 'code';
   END IF;
@@ -44,7 +45,7 @@ BEGIN
   wanted.tools_used := pml_register.tools_used;
   wanted.output_schema := pml_register.output_schema;
   wanted.source := pml_register.source;
-  SELECT * INTO kept FROM pml_internal.pml_keep_code(wanted, compiled ->> 'hash');
+  kept := pml_internal.pml_keep_code(wanted, compiled ->> 'hash');
   IF NOT kept.is_new THEN
     UPDATE pml.capability_records r
     SET usage_count = r.usage_count + 1, success_count = r.success_count + 1 WHERE r.id = kept.fqdn;

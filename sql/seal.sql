@@ -65,10 +65,12 @@ DECLARE
   asking record;
 BEGIN
   FOR asking IN
-    SELECT p.oid::regprocedure AS name, p.provolatile <> 'i' AND l.lanname = 'plpgsql' AS keeps_plans
+    SELECT p.oid::regprocedure AS name, l.lanname = 'plpgsql' AS keeps_plans
     FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
     -- A function without settings is inlined into the query that calls it.
     WHERE p.pronamespace = 'pml_internal'::regnamespace AND p.proname LIKE 'pml\_%' AND p.proconfig IS NOT NULL
+      -- Settings cost as much as a short function: not where no table is read.
+      AND (l.lanname <> 'plpgsql' OR p.prosrc ~ '(FROM|JOIN|INTO|UPDATE) pml[.]')
   LOOP
     EXECUTE format('ALTER FUNCTION %s SET jit = off', asking.name);
     IF asking.keeps_plans THEN

@@ -12,9 +12,12 @@ CREATE FUNCTION pml_internal.pml_search_vector(name text, description text, labe
 BEGIN
   -- Long texts are cut: a tsvector has at most a megabyte.
   RETURN setweight(to_tsvector('english', pml_internal.pml_words(coalesce(name, ''))), 'A')
-      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce(description, ''), 20000))), 'B')
-      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce(labels, ''), 20000))), 'C')
-      || setweight(to_tsvector('english', pml_internal.pml_words(left(coalesce(tools, ''), 20000))), 'D');
+      || CASE WHEN description <> '' THEN setweight(to_tsvector('english', pml_internal.pml_words(left(description, 20000))), 'B')
+              ELSE '' END
+      || CASE WHEN labels <> '' THEN setweight(to_tsvector('english', pml_internal.pml_words(left(labels, 20000))), 'C')
+              ELSE '' END
+      || CASE WHEN tools <> '' THEN setweight(to_tsvector('english', pml_internal.pml_words(left(tools, 20000))), 'D')
+              ELSE '' END;
 END
 $$;
 COMMENT ON FUNCTION pml_internal.pml_search_vector(text, text, text, text) IS

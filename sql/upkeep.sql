@@ -84,7 +84,6 @@ CREATE FUNCTION pml_internal.pml_record_keep() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  reservation interval := current_setting('pml.name_reservation')::interval;
   is_new boolean := TG_OP = 'INSERT';
 BEGIN
   IF TG_RELID <> 'pml.capability_records'::regclass THEN
@@ -108,9 +107,7 @@ BEGIN
     VALUES (NEW.id, OLD.display_name, NEW.display_name, NEW.updated_by);
   END IF;
 
-  IF (is_new OR NEW.version <> OLD.version)
-     AND NOT EXISTS (SELECT FROM pml.capability_versions v
-                     WHERE v.capability_fqdn = NEW.id AND v.version = NEW.version) THEN
+  IF is_new OR NEW.version <> OLD.version THEN
     INSERT INTO pml.capability_versions
       (capability_fqdn, version, version_tag, code_snippet, code_hash, parameters_schema, parameters_explicit,
        output_schema, output_explicit, code_url, source, executable, structure, unresolved, tools_used,
@@ -119,8 +116,9 @@ BEGIN
       (NEW.id, NEW.version, NEW.version_tag, NEW.code_snippet, NEW.code_hash, NEW.parameters_schema,
        NEW.parameters_explicit, NEW.output_schema, NEW.output_explicit, NEW.code_url, NEW.source, NEW.executable,
        NEW.structure, NEW.unresolved, NEW.tools_used, NEW.capabilities_used, NEW.updated_by, NEW.updated_at,
-       NEW.change_summary);
-    IF is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used THEN
+       NEW.change_summary)
+    ON CONFLICT (capability_fqdn, version) DO NOTHING;
+    IF FOUND AND (is_new AND NEW.capabilities_used <> '{}' OR NOT is_new AND NEW.capabilities_used <> OLD.capabilities_used) THEN
       PERFORM pml_internal.pml_keep_dependencies(NEW);
     END IF;
   END IF;
@@ -153,7 +151,7 @@ BEGIN
         HINT = 'See pml_dependents, or delete it anyway with force => true.';
     END IF;
     DELETE FROM pml.capability_aliases a WHERE a.target_fqdn = NEW.id;
-    UPDATE pml.name_claims c SET kind = 'reserved', reserved_until = NEW.deleted_at + reservation
+    UPDATE pml.name_claims c SET kind = 'reserved', reserved_until = NEW.deleted_at + current_setting('pml.name_reservation')::interval
     WHERE c.fqdn = NEW.id;
   END IF;
 

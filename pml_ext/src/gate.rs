@@ -24,7 +24,7 @@ use crate::{
 /// The schema of internal functions.
 pub(crate) const INTERNAL: &CStr = c"pml_internal";
 /// The role that public functions run as.
-const ENGINE: &CStr = c"pml_engine";
+pub(crate) const ENGINE: &CStr = c"pml_engine";
 /// The role that owns the `SECURITY DEFINER` functions.
 pub(crate) const KEEPER: &CStr = c"pml_keeper";
 

@@ -10,6 +10,7 @@ mod names;
 mod outcome;
 mod records;
 mod resolve;
+mod restore;
 mod scan;
 mod scope;
 mod settings;

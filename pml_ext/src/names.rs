@@ -94,3 +94,17 @@ fn pml_nearest(wanted: &str, candidates: Vec<Option<String>>) -> Option<String> 
 fn pml_tool_name(name: &str, birth_namespace: &str, identity: &str, attempt: i32) -> String {
     tool_name::tool_name(name, birth_namespace, identity, usize::try_from(attempt).unwrap_or(0))
 }
+
+/// The list of its scope that a record is in; the lists begin the keys of indexes, whose size is limited.
+#[pg_extern(sql = false)]
+fn pml_list_of(record_type: &str, is_unnamed: bool, visibility: &str, created_by: &str) -> String {
+    const LONGEST_CREATOR: usize = 200;
+    let kind = if record_type == "capability" { "c" } else { "s" };
+    let named = if is_unnamed { "u" } else { "n" };
+    let mut list = [kind, named, "-", visibility].concat();
+    if visibility == "private" {
+        list.push('-');
+        list.extend(created_by.chars().take(LONGEST_CREATOR));
+    }
+    list
+}

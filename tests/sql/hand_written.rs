@@ -87,7 +87,7 @@ fn odd_values_are_refused_in_words() {
         let columns = db
             .query(
                 "SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute
-                 WHERE attrelid = ('pml.' || $1::text)::regclass AND attnum > 0 AND NOT attisdropped",
+                 WHERE attrelid = ('pml.' || $1::text)::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",
                 &[&table],
             )
             .unwrap();
