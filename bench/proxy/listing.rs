@@ -23,7 +23,9 @@ pub(crate) async fn print(http: &reqwest::Client, folder: &Path, counts: &[usize
     );
     for count in counts {
         // bench/proxy/run has filled them.
-        let (mut process, address) = pml(folder, "pml", &["--project", &format!("listing_{count}")])?;
+        let limit = count.to_string();
+        let project = format!("listing_{count}");
+        let (mut process, address) = pml(folder, "pml", &["--project", &project, "--list-limit", &limit])?;
         let mut client = process.serves(http, &address).await?;
         let mut times = Vec::new();
         let mut bytes = 0;
@@ -58,7 +60,8 @@ const REST: Duration = Duration::from_secs(40);
 /// Pings of another client while the longest list is made, again and again, by a proxy with one thread; and the memory of the
 /// process before, during and after that.
 pub(crate) async fn beside_others(http: &reqwest::Client, folder: &Path, time: Duration) -> Result<()> {
-    let (mut process, address) = pml(folder, "pml", &["--project", "listing_10000"])?;
+    let (mut process, address) =
+        pml(folder, "pml", &["--project", "listing_10000", "--list-limit", "10000"])?;
     let mut pinging = process.serves(http, &address).await?;
     let memory = || memory(process.pid()).0;
     let fresh = memory();
