@@ -1,7 +1,15 @@
 //! The proof that notifications arrive. Behind a pooler in transaction mode, on a standby or in another database `LISTEN`
 //! succeeds and nothing is ever heard, so a notification is sent through the pool and has to arrive on the connection.
 
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
@@ -16,7 +24,7 @@ use super::{
 
 /// How long a connection may take to be opened.
 const OPENING: Duration = Duration::from_secs(5);
-/// How long an answer, a notification to be sent, and its arrival may take.
+/// How long an answer, a notification to be sent, and its arrival may take, unless other messages arrive.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// Why notifications don't arrive, or why that isn't known.
@@ -65,6 +73,8 @@ pub(super) struct Ear<'c> {
     driver: AbortOnDrop,
     channel: &'c ProofChannel,
     expected: Arc<Mutex<Option<Expected>>>,
+    /// How many notifications have arrived.
+    heard: Arc<AtomicU64>,
 }
 
 /// A notification that was sent.
@@ -87,16 +97,21 @@ impl<'c> Ear<'c> {
                 opened.map_err(|error| Unheard::NotConnected(connect_error(&error)))?;
             let expected: Arc<Mutex<Option<Expected>>> = Arc::default();
             let (awaited, proofs) = (expected.clone(), channel.0.clone());
+            let heard: Arc<AtomicU64> = Arc::default();
+            let count = heard.clone();
             // Each message is handled as it is read, so that a flood fills no queue.
             let driver = tokio::spawn(async move {
                 loop {
                     match poll_fn(|context| connection.poll_message(context)).await {
-                        Some(Ok(AsyncMessage::Notification(note))) => match note.channel() {
-                            "pml_tools_changed" => handler.tools_changed(note.payload()),
-                            "pml_tokens_changed" => handler.tokens_changed(note.payload()),
-                            proof if proof == proofs => arrived(&awaited, note.payload()),
-                            _ => {}
-                        },
+                        Some(Ok(AsyncMessage::Notification(note))) => {
+                            count.fetch_add(1, Ordering::Relaxed);
+                            match note.channel() {
+                                "pml_tools_changed" => handler.tools_changed(note.payload()),
+                                "pml_tokens_changed" => handler.tokens_changed(note.payload()),
+                                proof if proof == proofs => arrived(&awaited, note.payload()),
+                                _ => {}
+                            }
+                        }
                         Some(Ok(AsyncMessage::Notice(notice))) => log_notice(&notice),
                         Some(Ok(_)) => {}
                         Some(Err(error)) => return connect_error(&error),
@@ -104,7 +119,7 @@ impl<'c> Ear<'c> {
                     }
                 }
             });
-            let ear = Ear { client, driver: AbortOnDrop(driver), channel, expected };
+            let ear = Ear { client, driver: AbortOnDrop(driver), channel, expected, heard };
             let listening = ear.client.batch_execute(&format!("LISTEN {}", channel.0)).await;
             listening.map_err(|error| Unheard::NotListening(statement_error(&error)))?;
             Ok(ear)
@@ -123,9 +138,23 @@ impl<'c> Ear<'c> {
     }
 
     async fn answered(&self, statement: &str) -> Result<(), Unheard> {
-        match timeout(ANSWER, self.client.simple_query(statement)).await {
-            Ok(answer) => answer.map(drop).map_err(|error| Unheard::Lost(connect_error(&error))),
-            Err(_) => Err(Unheard::Lost(no_answer())),
+        match self.while_alive(self.client.simple_query(statement)).await {
+            Some(answer) => answer.map(drop).map_err(|error| Unheard::Lost(connect_error(&error))),
+            None => Err(Unheard::Lost(no_answer())),
+        }
+    }
+
+    /// Waits for what the connection brings; `None` if it brings nothing.
+    async fn while_alive<T>(&self, awaited: impl Future<Output = T>) -> Option<T> {
+        let mut awaited = pin!(awaited);
+        loop {
+            let heard = self.heard.load(Ordering::Relaxed);
+            match timeout(ANSWER, &mut awaited).await {
+                Ok(brought) => return Some(brought),
+                // It is behind a flood of other messages.
+                Err(_) if self.heard.load(Ordering::Relaxed) > heard => {}
+                Err(_) => return None,
+            }
         }
     }
 
@@ -138,8 +167,8 @@ impl<'c> Ear<'c> {
         let sent = timeout(ANSWER, database.notify(&self.channel.0, &payload)).await;
         sent.unwrap_or_else(|_| Err(DatabaseError::Interrupted("no answer".into())))
             .map_err(Unheard::NotSent)?;
-        match timeout(ANSWER, arrival).await {
-            Ok(Ok(())) => Ok(()),
+        match self.while_alive(arrival).await {
+            Some(Ok(())) => Ok(()),
             _ => Err(Unheard::Silent),
         }
     }
