@@ -1,3 +1,5 @@
+use std::thread;
+
 use proptest::prelude::*;
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Runtime, Value};
 
@@ -13,9 +15,19 @@ const SAME: &str = "(function same(a, b) {
             Object.getOwnPropertyDescriptor(a, key).value, Object.getOwnPropertyDescriptor(b, key).value));
 })";
 
-fn in_engine<T>(work: impl FnOnce(&Ctx<'_>) -> T) -> T {
-    let context = Context::full(&Runtime::new().unwrap()).unwrap();
-    context.with(|ctx| work(&ctx))
+/// The comparison has several of the engine's frames for each level, so it needs more than a test's stack.
+const STACK: usize = 32 * 1024 * 1024;
+
+fn in_engine(work: impl FnOnce(&Ctx<'_>) + Send) {
+    let run = || {
+        let runtime = Runtime::new().unwrap();
+        runtime.set_max_stack_size(STACK / 2);
+        Context::full(&runtime).unwrap().with(|ctx| work(&ctx));
+    };
+    let done = thread::scope(|scope| {
+        thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).unwrap().join()
+    });
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
 fn check(ctx: &Ctx<'_>, text: &str) {
