@@ -25,8 +25,6 @@ CREATE FUNCTION pml_internal.pml_record_plain(
     dags jsonb[], outcomes text[])
   RETURNS TABLE (place bigint, answer jsonb, result text)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-  -- Planning the statement for each batch takes as long as running it.
-  SET plan_cache_mode = force_generic_plan
   SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE

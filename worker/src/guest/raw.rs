@@ -1,5 +1,4 @@
-//! Values of the engine without the binding's wrappers, which count two references for each value that passes: a third of
-//! the time of a megabyte of JSON.
+//! Values of the engine without the binding's wrappers, which count two references for each value that passes.
 
 use rquickjs::{Ctx, Error, Result, Value, qjs};
 
